@@ -18,7 +18,7 @@ use rind::provider::Wire;
 use rind::provider::replay::replay;
 use rind::secret::{SecretScanner, check_outgoing_request};
 use rind::session::{Error as SessionError, SessionSpec, SessionStore};
-use rind::skill::{self, Invocation, SkillFile, WriteError};
+use rind::skill::{self, SkillFile, SkillInvocationRule, SkillWriteError};
 use rind::text::is_deceptive;
 use rind::tool::schema;
 
@@ -132,7 +132,7 @@ pub fn json(data: &[u8]) {
     let Ok(value) = json::parse_json(&text, 4096) else {
         return;
     };
-    assert!(text.len() <= 4096 && json::nesting_depth(&value) <= json::MAX_DEPTH);
+    assert!(text.len() <= 4096 && json::measure_nesting_depth(&value) <= json::MAX_DEPTH);
     assert_eq!(
         json::parse_json(&value.to_string(), usize::MAX)
             .unwrap()
@@ -176,7 +176,7 @@ pub fn skill(data: &[u8]) {
     let found = match file.parse() {
         Ok(skill) => {
             if skill.is_restricted {
-                assert_ne!(skill.invocation, Invocation::Auto);
+                assert_ne!(skill.invocation, SkillInvocationRule::Auto);
                 assert!(skill.spares.is_empty(), "{:?}", skill.spares);
             }
             skill.diagnostics
@@ -190,9 +190,9 @@ pub fn skill(data: &[u8]) {
         assert!(finding.line > 0 && finding.column > 0, "{finding}");
         assert!(!finding.text.is_empty(), "{finding:?}");
     }
-    let differs = |error: &WriteError| matches!(error, WriteError::Differs(_));
+    let differs = |error: &SkillWriteError| matches!(error, SkillWriteError::Differs(_));
     let v1 = skill::to_v1_format(&file).err().filter(differs);
-    let open = skill::to_open_format(&file).err().filter(differs);
+    let open = skill::to_agent_skills_format(&file).err().filter(differs);
     let text = String::from_utf8_lossy(data);
     assert!(v1.is_none() && open.is_none(), "{v1:?} {open:?} {text:?}");
 }

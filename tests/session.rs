@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use futures_util::future::BoxFuture;
 use rind::message::{Message, Parts};
 use rind::plugin::load::PluginSet;
-use rind::plugin::open::OpenPlugins;
+use rind::plugin::open::OpenedPlugins;
 use rind::plugin::startable::StartableSet;
 use rind::point::caller::{CallContext, Caller};
-use rind::point::defined::DefinedPoints;
+use rind::point::defined::PluginDefinedPoints;
 use rind::point::dispatch::Dispatcher;
 use rind::point::handle::{
     AgentHandle, AgentTask, HandleError, ModelQuestion, ModelReply, PointAnswer, StateWrite,
@@ -40,7 +40,7 @@ pub struct Memory {
     /// Appended entries: plugin, name, value.
     pub appended: Mutex<Vec<(String, String, Value)>>,
     /// The reference is weak, because the dispatcher owns the hooks, which own this handle.
-    points: OnceLock<(Weak<Dispatcher>, DefinedPoints)>,
+    points: OnceLock<(Weak<Dispatcher>, PluginDefinedPoints)>,
 }
 
 impl AgentHandle for Memory {
@@ -130,7 +130,7 @@ impl AgentHandle for Memory {
             let (dispatcher, points) = self.points.get().unwrap();
             let dispatcher = dispatcher.upgrade().unwrap();
             points
-                .call(&dispatcher, plugin, name, payload, &caller)
+                .call_point(&dispatcher, plugin, name, payload, &caller)
                 .await
         })
     }
@@ -196,7 +196,7 @@ impl Session {
     pub fn open(plugins: &PluginSet) -> Self {
         let memory = Arc::new(Memory::default());
         let handle: Arc<dyn AgentHandle> = memory.clone();
-        let OpenPlugins {
+        let OpenedPlugins {
             registry,
             tools,
             points,

@@ -9,9 +9,9 @@ mod target;
 mod ensure;
 
 fn main() {
-    // Do not let cargo watch the folder of the target: rustup writes it after this script starts,
-    // so the next build would recompile everything. If the target is removed later, the build
-    // script of `rind` adds it again.
+    // Do not let cargo watch the folder of the compilation target in the toolchain: rustup writes
+    // it after this script starts, so the next build would recompile everything. If the target is
+    // removed later, the build script of `rind` adds it again.
     for file in ["build.rs", "ensure.rs", "../crates/author/src/target.rs"] {
         println!("cargo::rerun-if-changed={file}");
     }

@@ -48,7 +48,7 @@ pub(crate) fn ensure_target(rustc: &OsStr) -> Result<(), String> {
         return Err(target::target_not_added_message(sysroot, &command, &said));
     }
     print_once(&format!(
-        "added the target {} to the Rust in `{}` with `{command}`",
+        "added the target {} to the Rust toolchain in `{}` with `{command}`",
         target::TARGET,
         sysroot.display()
     ));

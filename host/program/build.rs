@@ -107,7 +107,9 @@ fn pack_plugins() -> Result<(), Box<dyn Error>> {
             let component = fs::read(&component)
                 .map_err(|error| format!("{}: {error}", component.display()))?;
             let to = format!("{kind}/{name}");
-            files.extend(plugin_files(&from, &to).map_err(|error| format!("{to}: {error}"))?);
+            files.extend(
+                collect_plugin_files(&from, &to).map_err(|error| format!("{to}: {error}"))?,
+            );
             files.push((format!("{to}/{file}"), component.clone()));
             components.push(component);
         }
@@ -158,7 +160,7 @@ fn precompile_components(
 /// Creates the engine for the platform that the program is built for.
 fn create_engine() -> Result<Engine, Box<dyn Error>> {
     let is_x86_64 = required_variable("CARGO_CFG_TARGET_ARCH")? == "x86_64";
-    let mut config = engine_config::config(AddressSpace::of_platform(is_x86_64));
+    let mut config = engine_config::config(AddressSpace::for_processor(is_x86_64));
     config.target(required_variable("TARGET")?.to_str().unwrap_or_default())?;
     if is_x86_64 {
         // Allow the instructions of the x86-64-v3 level, which Intel and AMD processors have had
@@ -183,9 +185,9 @@ fn compile_plugins(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Erro
     // The package `rind-first` has already installed the target, but it may have been removed
     // since.
     ensure::ensure_target(&rustc)?;
-    let sysroot = command_output(&rustc, &["--print", "sysroot"])?;
+    let sysroot = read_command_output(&rustc, &["--print", "sysroot"])?;
     let sysroot = Path::new(sysroot.trim());
-    let version = command_output(&rustc, &["-vV"])?;
+    let version = read_command_output(&rustc, &["-vV"])?;
     let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cargo"));
     let machine = BuildMachine {
         workspace,
@@ -201,7 +203,7 @@ fn compile_plugins(workspace: &Path, out: &Path) -> Result<PathBuf, Box<dyn Erro
         .ok_or_else(|| format!("the target folder of {} is not known", out.display()))?;
     let mut cargo = Command::new(required_variable("CARGO")?);
     cargo
-        .args(machine.build_arguments())
+        .args(machine.cargo_build_arguments())
         .arg("--target-dir")
         .arg(target_dir)
         .current_dir(workspace)
@@ -248,7 +250,7 @@ fn find_target_dir(out: &Path) -> Option<&Path> {
 }
 
 /// Returns the files of a plugin, with paths below `to`, and makes cargo watch them.
-fn plugin_files(from: &Path, to: &str) -> io::Result<Vec<rind_embed::PackedFile>> {
+fn collect_plugin_files(from: &Path, to: &str) -> io::Result<Vec<rind_embed::PackedFile>> {
     for source in ["src", "Cargo.toml"] {
         println!("cargo::rerun-if-changed={}", from.join(source).display());
     }
@@ -272,7 +274,7 @@ fn required_variable(name: &str) -> Result<std::ffi::OsString, String> {
     env::var_os(name).ok_or_else(|| format!("cargo did not set {name}"))
 }
 
-fn command_output(program: &OsStr, args: &[&str]) -> Result<String, Box<dyn Error>> {
+fn read_command_output(program: &OsStr, args: &[&str]) -> Result<String, Box<dyn Error>> {
     let output = Command::new(program).args(args).output()?;
     if !output.status.success() {
         let program = program.display();

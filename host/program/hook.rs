@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    rind::cli::hook_main()
+    rind::cli::run_hook_program()
 }

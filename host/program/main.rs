@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use rind::cli::{Carried, PackedFolder};
+use rind::cli::{EmbeddedPluginFiles, PackedFolder};
 
 /// Allocator of the program. mimalloc is fast for the many small texts that a step of an agent
 /// allocates and drops.
@@ -10,7 +10,7 @@ use rind::cli::{Carried, PackedFolder};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Plugins that `build.rs` compiled and packed.
-static CARRIED: Carried = Carried {
+static CARRIED: EmbeddedPluginFiles = EmbeddedPluginFiles {
     files: PackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/carried.tar.zst"))),
     native: include!(concat!(env!("OUT_DIR"), "/native.rs")),
 };

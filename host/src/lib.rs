@@ -6,7 +6,8 @@
 //! from these pages are public only for the tests of this repository, and may change in any
 //! release.
 
-// Data: no async, no network, no WebAssembly. Most of it is in the crate `rind-base`.
+// Layer of data types: no async, no network, no WebAssembly. Most of it is in the crate
+// `rind-base`.
 #[macro_use]
 pub(crate) mod macros;
 pub mod message;

@@ -275,7 +275,7 @@ impl Message {
         self.content.iter().any(is_it)
     }
 
-    /// Sets the parts of skills that the message contains.
+    /// Sets the list of the parts of skills, and of the context files, that the message contains.
     #[must_use]
     pub(crate) fn with_skills(self, skills: Vec<SkillPart>) -> Self {
         Self { skills, ..self }

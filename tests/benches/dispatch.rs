@@ -27,7 +27,7 @@ use rind::point::failure::{Failure, OnFailure};
 use rind::point::handle::{AgentHandle, HandleWithoutSession};
 use rind::point::outcome::TextOutcome;
 use rind::point::payload::Slice as PayloadSlice;
-use rind::point::registry::{HookSpec, Registry};
+use rind::point::registry::{HookRegistry, HookSpec};
 use rind::point::trace::NullDispatchSink;
 use rind::point::{Hook, Point};
 use rind::secret::SecretScanner;
@@ -134,7 +134,7 @@ impl Hook<AfterSystemPrompt> for Native {
 }
 
 fn native() -> Dispatcher {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     let spec = HookSpec {
         plugin: "native".into(),
         point: AfterSystemPrompt::NAME.to_owned(),
@@ -346,7 +346,7 @@ fn handle(c: &mut Criterion) {
     let text = || Content::Text {
         text: "What is on it?".to_owned(),
     };
-    let image = Content::Blob(Blob::of(&image, ""));
+    let image = Content::Blob(Blob::from_bytes(&image, ""));
     let mut group = c.benchmark_group("a message that a hook reads");
     for (name, content) in [
         ("without an image", vec![text()]),

@@ -17,7 +17,7 @@ use rind::event::Event;
 use rind::message::{Finish, Message, Role, Usage};
 use rind::plugin::load::PluginSet;
 use rind::point::payload::StopReason;
-use rind::provider::{Error, Images, Provider, Request, Response, StreamEvent};
+use rind::provider::{Error, Provider, Request, RequestImages, Response, StreamEvent};
 use rind_tests::guests::{self, CORE};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -46,7 +46,7 @@ impl Provider for Slow {
         "slow"
     }
 
-    fn body(&self, _: &Request, _: &Images) -> Value {
+    fn body(&self, _: &Request, _: &RequestImages) -> Value {
         json!({})
     }
 

@@ -15,7 +15,7 @@ use rind::event::{Event, Stamped};
 use rind::plugin::load::PluginSet;
 use rind::point::payload::StopReason;
 use rind::provider::scripted::{Reply, Script, Scripted};
-use rind::tool::builtin::Confining;
+use rind::tool::builtin::CommandConfinementMode;
 use rind::tool::policy::{PolicyMode, ToolPolicy};
 use rind::{Host, Session};
 use rind_tests::guests::{self, CORE};
@@ -77,7 +77,7 @@ impl Bench {
             .provider(Arc::new(Scripted::new(script)), "bench")
             .workspace(place)
             .plugins(plugins.clone())
-            .built_in_tools(Confining::Free)
+            .built_in_tools(CommandConfinementMode::Free)
             .policy(Arc::new(policy));
         let host = runtime.block_on(host.build()).unwrap();
         let session = host.session().create().unwrap();

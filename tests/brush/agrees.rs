@@ -23,16 +23,16 @@ fn a_parser_that_is_kept_elsewhere_reads_alike_what_rules_may_allow() {
     let mut n_plain = 0;
     for _ in 0..N_LINES {
         let text = lines.next();
-        let command = Command::read(&text);
+        let command = Command::parse(&text);
         // The check of characters comes last and must not be the only one that rejects a line: the
         // reader must reject these characters by itself.
         let by_alphabet = Some("a character that not every shell takes alike");
         assert_ne!(
-            command.reason_to_ask(),
+            command.reason_to_ask_user(),
             by_alphabet,
             "seed {seed}, {text:?}"
         );
-        if command.reason_to_ask().is_none() {
+        if command.reason_to_ask_user().is_none() {
             n_plain += 1;
             let why = brush::disagreement(&command, &text);
             assert_eq!(why, None, "seed {seed}, {text:?}: {:?}", command.parts);

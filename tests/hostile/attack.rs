@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use rind::grant::Trust;
 use rind::message::{EffectClass, ToolCall};
-use rind::plugin::load::{PluginSet, Why};
+use rind::plugin::load::{LeftOutReason, PluginSet};
 use rind::point::catalog::PreTool;
 use rind::point::dispatch::HookVerdict;
 use rind::point::payload::ProposedCall;
@@ -82,7 +82,7 @@ impl Attack {
         let plugins = load(&self.program, &self.manifest, self.trust).await;
         if let Some(left) = plugins.left_out.first() {
             return match &left.why {
-                Why::Failed(error) => error.to_string(),
+                LeftOutReason::Failed(error) => error.to_string(),
                 other => format!("{other:?}"),
             };
         }
@@ -123,7 +123,7 @@ pub(crate) async fn raw_tools(how: &str) -> String {
     host.set("attacker", "how", how);
     let plugins = host.load().await;
     match plugins.left_out.first().map(|left| &left.why) {
-        Some(Why::Failed(error)) => error.to_string(),
+        Some(LeftOutReason::Failed(error)) => error.to_string(),
         Some(other) => format!("{other:?}"),
         None => offered(&plugins),
     }
@@ -136,7 +136,7 @@ pub(crate) fn offered(plugins: &PluginSet) -> String {
     let folder = tempfile::tempdir().unwrap();
     let workspace = Arc::new(rind::tool::workspace::Workspace::open(folder.path()).unwrap());
     let mut registry = rind::tool::registry::ToolRegistry::default();
-    let builtin = rind::tool::builtin::all(&workspace);
+    let builtin = rind::tool::builtin::all_builtin_tools(&workspace);
     let refused = builtin
         .into_iter()
         .chain(session.tools)

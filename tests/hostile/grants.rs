@@ -5,10 +5,10 @@ use std::path::Path;
 
 use futures_util::FutureExt;
 use rind::grant::Trust;
-use rind::grant::answers::Answers;
-use rind::grant::ask::{GrantApproval, Yes};
+use rind::grant::answers::GrantAnswers;
+use rind::grant::ask::{ApprovalLifetime, GrantApproval};
 use rind::plugin::discover::Source;
-use rind::plugin::load::{PluginSet, Why};
+use rind::plugin::load::{LeftOutReason, PluginSet};
 use rind_tests::guests::Host;
 use rind_tests::session::Session;
 
@@ -68,17 +68,17 @@ fn local(program: &Program, manifest: &str) -> Host {
 /// again. Returns a text with `PWNED` if it was not held at first.
 async fn granted(host: &mut Host) -> String {
     let plugins = host.load().await;
-    let Some(Why::Held(plugin)) = plugins.left_out.first().map(|left| &left.why) else {
+    let Some(LeftOutReason::Held(plugin)) = plugins.left_out.first().map(|left| &left.why) else {
         return format!("PWNED: it was not held at first: {plugins:?}");
     };
     let given = GrantApproval {
         is_guard: false,
         request: plugin.request.clone(),
         capabilities: plugin.request.capabilities.clone(),
-        yes: Yes::Always,
+        yes: ApprovalLifetime::Always,
     };
-    let mut answers = Answers::read(&host.folder().join("grants.json")).unwrap();
-    let answer = given.answer("s", "2026-01-01T00:00:00Z".to_owned());
+    let mut answers = GrantAnswers::read(&host.folder().join("grants.json")).unwrap();
+    let answer = given.to_stored_answer("s", "2026-01-01T00:00:00Z".to_owned());
     answers.add(answer.into_iter().collect()).unwrap();
     host.options.grants.answers = Some(answers);
     let plugins = host.load().await;
@@ -89,10 +89,10 @@ async fn granted(host: &mut Host) -> String {
 fn outcome(plugins: &PluginSet) -> String {
     match plugins.left_out.first().map(|left| &left.why) {
         None => "PWNED: it runs".to_owned(),
-        Some(Why::Held(plugin)) => {
+        Some(LeftOutReason::Held(plugin)) => {
             let waiting = plugin
                 .decision
-                .of(rind::grant::decide::GrantStatus::Waiting);
+                .capabilities_with_status(rind::grant::decide::GrantStatus::Waiting);
             let waiting: Vec<String> = waiting.map(ToString::to_string).collect();
             format!("held: {waiting:?}")
         }

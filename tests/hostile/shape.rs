@@ -4,7 +4,7 @@
 use futures_util::FutureExt;
 use rind::grant::Trust;
 use rind::plugin::discover::Source;
-use rind::plugin::load::Why;
+use rind::plugin::load::LeftOutReason;
 use rind_tests::bytes::{compile_bomb, leb, section};
 use rind_tests::cli::program;
 use rind_tests::guests::Host;
@@ -28,7 +28,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "imports a version that this host does not speak",
             imports("rind:plugin/log@0.9.0", ""),
-            "which needs version 0.9.0 of the contract; this host supports",
+            "which needs version 0.9.0 of the plugin contract; this host supports",
         ),
         load(
             "says that it was built for a version to come",
@@ -41,7 +41,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "says in its stamp what no SDK writes",
             stamped("0.1.0", "\u{1b}[2J"),
-            "its section `rind:contract` is not what an SDK writes",
+            "its section `rind:contract` does not have the format that an SDK writes",
         ),
         load(
             "has a stamp of a megabyte",
@@ -185,7 +185,7 @@ async fn compile() -> String {
     host.options.compiler.time_limit = std::time::Duration::from_secs(1);
     let plugins = host.load().await;
     match plugins.left_out.first().map(|left| &left.why) {
-        Some(Why::Failed(error)) => error.to_string(),
+        Some(LeftOutReason::Failed(error)) => error.to_string(),
         other => format!("PWNED: it was compiled: {other:?}"),
     }
 }

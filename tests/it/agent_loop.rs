@@ -244,11 +244,11 @@ async fn a_loop_that_makes_no_sense_ends_the_turn_with_its_name_and_the_reason()
         ("hold", "it was stopped at its deadline of 2000 ms"),
         (
             "ask-for-ever",
-            "it asked for more than 64 primitives without a request",
+            "it called more than 64 primitives of a turn without sending a request",
         ),
         (
             "inject-for-ever",
-            "it asked for more than 64 primitives without a request",
+            "it called more than 64 primitives of a turn without sending a request",
         ),
     ] {
         let setup = Setup::new(how, script()).await;

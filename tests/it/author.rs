@@ -492,10 +492,10 @@ async fn with_toolchain(folder: &Path) {
             );
             let component = std::fs::read(plugin.join("component.wasm")).unwrap();
             let manifest = std::fs::read(plugin.join("plugin.toml")).unwrap();
-            assert_eq!(stamp::embedded_manifest(&component), Some(manifest));
+            assert_eq!(stamp::read_embedded_manifest(&component), Some(manifest));
             let lines = lines.lock().unwrap();
             assert!(
-                lines.starts_with("adding the wasm32-wasip2 target"),
+                lines.starts_with("adding the target wasm32-wasip2"),
                 "{lines}"
             );
             // Output of rustup is shown only if rustup fails.

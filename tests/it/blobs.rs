@@ -18,7 +18,7 @@ async fn session(guest: &str) -> (Session, Blob) {
     let plugins = host.load().await;
     assert!(plugins.left_out.is_empty(), "{:?}", plugins.left_out);
     let session = Session::open(&plugins);
-    let blob = Blob::of(DOT, "");
+    let blob = Blob::from_bytes(DOT, "");
     let bytes = (blob.id.clone(), DOT.to_vec());
     session.memory.blobs.lock().unwrap().extend([bytes]);
     (session, blob)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use rind::grant::Trust;
-use rind::plugin::load::{PluginSet, Why};
+use rind::plugin::load::{LeftOutReason, PluginSet};
 use rind_tests::bytes::compile_bomb;
 use rind_tests::cli::program;
 use rind_tests::guests::Host;
@@ -35,7 +35,7 @@ fn failure(plugins: &PluginSet) -> String {
         panic!("{:?}", plugins.left_out)
     };
     match &left.why {
-        Why::Failed(error) => error.to_string(),
+        LeftOutReason::Failed(error) => error.to_string(),
         why => panic!("{why:?}"),
     }
 }

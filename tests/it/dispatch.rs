@@ -21,7 +21,7 @@ use rind::point::outcome::{
 use rind::point::payload::{
     Decision, FinishedCall, PromptContext, PromptPart, ProposedCall, Tier, WireRequest,
 };
-use rind::point::registry::{HookSpec, Registry};
+use rind::point::registry::{HookRegistry, HookSpec};
 use rind::point::trace::{DispatchSink, TraceOutcome, TraceRecord};
 use rind::point::{Hook, Point};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ where
 
 /// Binds a function that answers at once.
 fn answers<P: Point>(
-    registry: &mut Registry,
+    registry: &mut HookRegistry,
     spec: HookSpec,
     f: impl Fn(P::Payload) -> Result<P::Outcome, Failure> + Send + Sync + 'static,
 ) {
@@ -57,7 +57,7 @@ fn answers<P: Point>(
 }
 
 /// Binds a hook that never answers.
-fn hangs<P: Point>(registry: &mut Registry, spec: HookSpec) {
+fn hangs<P: Point>(registry: &mut HookRegistry, spec: HookSpec) {
     registry.add::<P>(
         spec,
         Arc::new(Native(|_| -> BoxFuture<'static, _> {
@@ -111,7 +111,7 @@ impl Recorder {
     }
 }
 
-fn dispatcher(registry: Registry) -> (Dispatcher, Arc<Recorder>) {
+fn dispatcher(registry: HookRegistry) -> (Dispatcher, Arc<Recorder>) {
     let recorder = Arc::new(Recorder::default());
     (
         Dispatcher::new(Arc::new(registry), recorder.clone()),
@@ -168,7 +168,7 @@ fn blocked<T>(done: &DispatchResult<T>) -> String {
 
 #[tokio::test]
 async fn hooks_run_by_priority_and_then_by_name_each_on_what_the_one_before_left() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     for (plugin, priority) in [("late", 200), ("b", 100), ("a", 100), ("early", 5)] {
         answers::<PreOutput>(
             &mut registry,
@@ -200,7 +200,7 @@ async fn block_beats_ask_beats_pass_whatever_the_order() {
         ["pass", "ask", "block"],
     ];
     for order in orders {
-        let mut registry = Registry::default();
+        let mut registry = HookRegistry::default();
         for (at, what) in order.into_iter().enumerate() {
             answers::<PreTool>(&mut registry, spec::<PreTool>(what, at as u16), move |_| {
                 Ok(verdict(match what {
@@ -220,7 +220,7 @@ async fn block_beats_ask_beats_pass_whatever_the_order() {
 
 #[tokio::test]
 async fn every_hook_that_asks_is_heard() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     for plugin in ["one", "two"] {
         answers::<PreTool>(&mut registry, spec::<PreTool>(plugin, 1), move |_| {
             Ok(verdict(CallVerdict::Ask(format!("{plugin} asks"))))
@@ -241,7 +241,7 @@ async fn every_hook_that_asks_is_heard() {
 
 #[tokio::test]
 async fn changed_arguments_are_checked_against_the_schema_and_a_bad_change_is_that_hooks_failure() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     answers::<PreTool>(
         &mut registry,
         HookSpec {
@@ -273,7 +273,7 @@ async fn changed_arguments_are_checked_against_the_schema_and_a_bad_change_is_th
 
 #[tokio::test]
 async fn a_gate_that_passed_judges_again_what_a_later_hook_changed() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     answers::<PreTool>(&mut registry, spec::<PreTool>("guard", 1), |call| {
         Ok(verdict(match call.call.arguments["path"].as_str() {
             Some("secret") => CallVerdict::Block("not that one".to_owned()),
@@ -298,7 +298,7 @@ async fn a_gate_that_passed_judges_again_what_a_later_hook_changed() {
 
 #[tokio::test]
 async fn two_gates_that_each_want_other_arguments_end_in_a_refusal() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     for plugin in ["b", "c"] {
         answers::<PreTool>(&mut registry, spec::<PreTool>(plugin, 1), move |_| {
             Ok(verdict(CallVerdict::Change(format!(
@@ -333,7 +333,7 @@ async fn a_wire_body_may_leave_tools_out_and_bring_none() {
         ("[]", Some("not a JSON object")),
     ];
     for (new, refusal) in cases {
-        let mut registry = Registry::default();
+        let mut registry = HookRegistry::default();
         answers::<BeforeProviderRequest>(
             &mut registry,
             spec::<BeforeProviderRequest>("wire", 1),
@@ -365,7 +365,7 @@ async fn a_wire_body_may_leave_tools_out_and_bring_none() {
 
 #[tokio::test]
 async fn hooks_are_called_only_about_the_tools_results_and_answers_of_their_conditions() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     let only = |tool: &str| Some(vec![tool.to_owned()]);
     let gate = HookSpec {
         only_tools: only("write_file"),
@@ -431,7 +431,7 @@ async fn hooks_are_called_only_about_the_tools_results_and_answers_of_their_cond
 
 #[tokio::test]
 async fn a_gate_without_the_session_side_effect_may_refuse_but_not_change() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     let spec = HookSpec {
         may_change: false,
         may: None,
@@ -454,7 +454,7 @@ async fn a_gate_without_the_session_side_effect_may_refuse_but_not_change() {
 
 #[tokio::test]
 async fn a_guard_that_hangs_is_stopped_and_goes_on_refusing_until_the_turn_ends() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     hangs::<PreTool>(&mut registry, spec::<PreTool>("guard", 1));
     let (dispatcher, recorder) = dispatcher(registry);
     let done = dispatcher
@@ -496,7 +496,7 @@ async fn a_failing_mutate_hook_is_skipped_a_trap_drops_it_and_an_error_does_not(
         (Failure::Error("not now".to_owned()), 2),
     ] {
         calls.store(0, Ordering::SeqCst);
-        let mut registry = Registry::default();
+        let mut registry = HookRegistry::default();
         let (seen, failure) = (calls.clone(), failure.clone());
         answers::<PreOutput>(&mut registry, spec::<PreOutput>("broken", 1), move |_| {
             seen.fetch_add(1, Ordering::SeqCst);
@@ -521,7 +521,7 @@ async fn a_failing_mutate_hook_is_skipped_a_trap_drops_it_and_an_error_does_not(
 
 #[tokio::test]
 async fn a_mutate_hook_that_is_set_to_block_refuses_when_it_fails() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     let spec = HookSpec {
         on_failure: OnFailure::Block,
         ..spec::<PreOutput>("safety", 1)
@@ -570,7 +570,7 @@ fn part(key: &str) -> PromptOutcome {
 
 #[tokio::test]
 async fn collect_hooks_run_side_by_side_and_are_taken_in_order() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     let barrier = Arc::new(tokio::sync::Barrier::new(2));
     for (plugin, priority) in [("second", 2), ("first", 1)] {
         let barrier = barrier.clone();
@@ -609,7 +609,7 @@ async fn collect_hooks_run_side_by_side_and_are_taken_in_order() {
 
 #[tokio::test]
 async fn a_plugin_that_comes_first_cannot_keep_the_part_of_another_out() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     for (plugin, priority) in [("thief", 1), ("guide", 2)] {
         let spec = spec::<SystemPrompt>(plugin, priority);
         answers::<SystemPrompt>(&mut registry, spec, |_| Ok(part("identity")));
@@ -635,7 +635,7 @@ async fn a_plugin_that_comes_first_cannot_keep_the_part_of_another_out() {
 
 #[tokio::test]
 async fn an_async_hook_does_not_hold_the_turn_up_and_is_waited_for_at_the_end() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     let spec = HookSpec {
         is_async: true,
         deadline: Duration::from_secs(5),
@@ -686,7 +686,7 @@ async fn an_async_hook_does_not_hold_the_turn_up_and_is_waited_for_at_the_end() 
 
 #[tokio::test]
 async fn hooks_of_a_plugin_do_not_fire_on_what_it_causes_and_nesting_is_capped() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     for plugin in ["a", "b"] {
         answers::<PreTool>(&mut registry, spec::<PreTool>(plugin, 1), |_| {
             Ok(CallOutcome::default())
@@ -719,7 +719,7 @@ async fn hooks_of_a_plugin_do_not_fire_on_what_it_causes_and_nesting_is_capped()
 
 #[tokio::test]
 async fn a_refused_outcome_has_no_effects() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     answers::<PreOutput>(&mut registry, spec::<PreOutput>("wordy", 1), |_| {
         let effects = vec![Effect::Metric(Metric {
             name: "n".to_owned(),
@@ -748,7 +748,7 @@ proptest! {
     #[test]
     fn the_verdict_is_the_strongest_that_any_hook_gave(answers_given in proptest::collection::vec(0u8..4, 0..8)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let mut registry = Registry::default();
+        let mut registry = HookRegistry::default();
         for (at, answer) in answers_given.iter().copied().enumerate() {
             answers::<PreTool>(&mut registry, spec::<PreTool>(&format!("p{at}"), at as u16), move |_| match answer {
                 0 => Ok(verdict(CallVerdict::Pass)),
@@ -774,7 +774,7 @@ proptest! {
 
 #[tokio::test]
 async fn a_panic_of_the_host_is_the_failure_of_the_hook_that_was_called() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     let asked = Arc::new(AtomicU32::new(0));
     let counted = asked.clone();
     let passed_over = HookSpec {
@@ -852,7 +852,7 @@ impl Point for Brittle {
 
 #[tokio::test]
 async fn a_panic_while_an_outcome_is_merged_is_that_hooks_failure() {
-    let mut registry = Registry::default();
+    let mut registry = HookRegistry::default();
     answers::<Brittle>(&mut registry, spec::<Brittle>("odd", 1), |_| Ok(()));
     let (dispatcher, recorder) = dispatcher(registry);
     let done = dispatcher

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use rind::folder::{FolderBase, FolderPlaces, FolderQuota, GrantedFolders, OpenOptions};
+use rind::folder::{FolderBase, FolderQuota, GrantedFolders, OpenOptions, PluginFolderLocations};
 use rind::grant::{Access, Capability, Granted, Trust};
 use rind::point::trace::{AccessOutcome, AccessRecord, Reached};
 use rind_tests::guests::Host;
@@ -225,14 +225,14 @@ async fn what_is_refused_says_why_and_what_fails_says_how() {
             "../secret",
             AccessOutcome::Denied,
             "open ../secret in workspace",
-            "it leads out of the granted folder",
+            "the path leads out of the granted folder",
         ),
         (
             "std",
             "out-file",
             AccessOutcome::Denied,
             "open out-file in workspace",
-            "it leads out of the granted folder",
+            "the path leads out of the granted folder",
         ),
         (
             "std",
@@ -253,7 +253,7 @@ async fn what_is_refused_says_why_and_what_fails_says_how() {
             "data/x",
             AccessOutcome::Denied,
             "read data/x",
-            "it is in no folder that was granted to the plugin; `[filesystem]` in plugin.toml asks for folders",
+            "the path is in no folder that was granted to the plugin; `[filesystem]` in plugin.toml asks for folders",
         ),
         (
             "own",
@@ -1040,7 +1040,7 @@ fn world() -> &'static World {
             Access::Read,
             "workspace".parse().unwrap(),
         )]);
-        let places = FolderPlaces {
+        let places = PluginFolderLocations {
             workspace,
             data: folder.path().join("data/files"),
             empty: folder.path().join("empty"),

@@ -2,7 +2,7 @@
 //! trust is.
 
 use proptest::prelude::*;
-use rind::grant::answers::{AnswerLifetime, Answers, GrantAnswer};
+use rind::grant::answers::{AnswerLifetime, GrantAnswer, GrantAnswers};
 use rind::grant::decide::{Decision, DecisionInputs, GrantFlag, GrantStatus, decide};
 use rind::grant::policy::{Policy, RequestingPlugin};
 use rind::grant::table::CapabilityRuling;
@@ -78,9 +78,9 @@ fn policy() -> impl Strategy<Value = Policy> {
 }
 
 /// Answers that grant these requests, made without reading a file.
-fn answers(of: &[&Request]) -> Answers {
+fn answers(of: &[&Request]) -> GrantAnswers {
     let folder = tempfile::tempdir().unwrap();
-    let mut answers = Answers::read(&folder.path().join("grants.json")).unwrap();
+    let mut answers = GrantAnswers::read(&folder.path().join("grants.json")).unwrap();
     let given = of.iter().map(|request| GrantAnswer {
         plugin: request.plugin.clone(),
         version: request.version.clone(),
@@ -102,7 +102,7 @@ fn answers(of: &[&Request]) -> Answers {
     answers
 }
 
-fn decide_with(request: &Request, policy: &Policy, answers: &Answers) -> Decision {
+fn decide_with(request: &Request, policy: &Policy, answers: &GrantAnswers) -> Decision {
     decide(
         request,
         DecisionInputs {
@@ -133,7 +133,7 @@ proptest! {
         let content = request.content();
         let asker = RequestingPlugin { plugin: "p", trust: request.trust, content: &content };
         for row in decide(&request, known).rows {
-            let ruling = policy.ruling(asker, &row.capability).map(|(ruling, _)| ruling);
+            let ruling = policy.find_capability_ruling(asker, &row.capability).map(|(ruling, _)| ruling);
             prop_assert_eq!(row.standing == GrantStatus::Denied, ruling == Some(CapabilityRuling::Deny));
             prop_assert_ne!(row.standing, GrantStatus::Waiting);
         }
@@ -146,8 +146,8 @@ proptest! {
         for trust in Trust::ALL {
             let now = decide_with(&Request { trust, ..request.clone() }, &Policy::default(), &none);
             if let Some(before) = before {
-                for capability in now.of(GrantStatus::Granted) {
-                    prop_assert!(before.of(GrantStatus::Granted).any(|had| had == capability));
+                for capability in now.capabilities_with_status(GrantStatus::Granted) {
+                    prop_assert!(before.capabilities_with_status(GrantStatus::Granted).any(|had| had == capability));
                 }
             }
             before = Some(now);

@@ -23,7 +23,7 @@ use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::session::{Session, SessionSpec, SessionStore};
 use rind::skill::Skills;
 use rind::tool::approval::ApprovalAnswer;
-use rind::tool::builtin::Confining;
+use rind::tool::builtin::CommandConfinementMode;
 use rind::tool::policy::{PolicyMode, ToolPolicy};
 use rind::tool::{SharedTool, Tool};
 use serde_json::{Value, json};
@@ -179,7 +179,7 @@ impl Setup {
     /// Builds the agent on a session.
     pub(crate) fn build_on(self, session: Session) -> Running {
         let provider = Scripted::new(Script::new(self.script.clone())).recording();
-        let provider = Arc::new(provider.offering(self.models.clone()));
+        let provider = Arc::new(provider.with_listed_models(self.models.clone()));
         let session = Arc::new(session);
         let stored = Arc::new(Mutex::new(Vec::new()));
         let kept = stored.clone();
@@ -189,7 +189,7 @@ impl Setup {
             .workspace(self.workspace())
             .store(self.store())
             .plugins(Arc::new(self.plugins))
-            .built_in_tools(Confining::Free)
+            .built_in_tools(CommandConfinementMode::Free)
             .skills(self.skills)
             .subagent_presets(self.presets)
             .policy(Arc::new(self.policy))

@@ -14,7 +14,7 @@ use rind::point::catalog::{PreTool, TurnEnd};
 use rind::point::outcome::{CallOutcome, CallVerdict, Observed};
 use rind::point::payload::StopReason;
 use rind::provider::scripted::{Reply, Script, Scripted};
-use rind::tool::builtin::Confining;
+use rind::tool::builtin::CommandConfinementMode;
 use rind::tool::policy::{Decision, Policy, PolicyCall, ToolVerdict};
 use rind::tool::subject::{Subject, WorkspacePath};
 use rind::tool::{SharedTool, ToolOutput};
@@ -279,7 +279,7 @@ async fn a_dropped_session_ends_everything_that_it_runs() {
     let host = host(vec![Reply::call("bash", command), Reply::text("done")])
         .workspace(folder.path().join("w"))
         .home(folder.path().join("home"))
-        .built_in_tools(Confining::Free)
+        .built_in_tools(CommandConfinementMode::Free)
         .policy(Arc::new(Everything))
         .on::<TurnEnd>("ends", |_, _| Ok(Observed::default()));
     let host = host.build().await.unwrap();

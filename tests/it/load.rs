@@ -9,7 +9,7 @@ use rind::message::{EffectClass, ToolCall};
 use rind::plugin::discover::Source;
 use rind::plugin::inspect::inspect;
 use rind::plugin::installed::InstalledPlugin;
-use rind::plugin::load::{PluginSet, Why};
+use rind::plugin::load::{LeftOutReason, PluginSet};
 use rind::point::catalog::PreTool;
 use rind::point::payload::ProposedCall;
 use rind::point::trace::TraceOutcome;
@@ -30,19 +30,19 @@ fn why(plugins: &PluginSet, name: &str) -> String {
     let left = plugins.left_out.iter().find(|left| left.name == name);
     let left = left.unwrap_or_else(|| panic!("`{name}` was not left out: {plugins:?}"));
     match &left.why {
-        Why::Failed(error) => error.to_string(),
-        Why::Shadowed { by } => format!(
+        LeftOutReason::Failed(error) => error.to_string(),
+        LeftOutReason::Shadowed { by } => format!(
             "shadowed by {}",
             by.parent().unwrap().file_name().unwrap().display()
         ),
-        Why::Disallowed { place } => format!("disallowed {place}"),
-        Why::Disabled { .. } => "disabled".to_owned(),
-        Why::Without => "without".to_owned(),
-        Why::Held(plugin) => format!(
+        LeftOutReason::Disallowed { place } => format!("disallowed {place}"),
+        LeftOutReason::Disabled { .. } => "disabled".to_owned(),
+        LeftOutReason::Without => "without".to_owned(),
+        LeftOutReason::Held(plugin) => format!(
             "held: {:?}",
             plugin
                 .decision
-                .of(rind::grant::decide::GrantStatus::Waiting)
+                .capabilities_with_status(rind::grant::decide::GrantStatus::Waiting)
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()
         ),
@@ -96,7 +96,7 @@ async fn manifests_that_contradict_themselves_are_refused_with_what_to_do() {
         (
             "[hooks.post-output]\nasync = true",
             "[hooks.post-output]\non_failure = \"block\"",
-            "observe points cannot block",
+            "is not possible for hooks of observe points",
         ),
         (
             "[hooks.post-output]",
@@ -111,7 +111,7 @@ async fn manifests_that_contradict_themselves_are_refused_with_what_to_do() {
         (
             "component = \"guest_every_point.wasm\"",
             "component = \"../x.wasm\"",
-            "is not a file name beside the manifest",
+            "is not the name of a file in the folder of the manifest",
         ),
         (
             "priority = 7",
@@ -537,17 +537,17 @@ async fn implementers_refuse_and_ask_as_far_as_the_kind_of_the_point_goes() {
         (
             "opinions",
             "ask",
-            "it asks the user, which is not possible at collect points",
+            "it answered `ask`, which is not possible at collect points",
         ),
         (
             "opinions",
             "block",
-            "it refuses the value, which is not possible at collect points",
+            "it answered `block`, which is not possible at collect points",
         ),
         (
             "news",
             "block",
-            "it refuses the value, which is not possible at observe points",
+            "it answered `block`, which is not possible at observe points",
         ),
     ] {
         let (content, failure) = ask(point, json!({"one": [said, "x"]})).await;

@@ -7,7 +7,7 @@ use rind::agent::AgentConfig;
 use rind::event::{Event, Stamped};
 use rind::grant::Trust;
 use rind::host::HostBuilder;
-use rind::loops::{EndReason, Loops};
+use rind::loops::{HostLoops, LoopEndReason};
 use rind::plugin::loops::LoopReply;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
@@ -402,9 +402,9 @@ async fn hooks_and_tools_of_the_plugin_may_neither_wait_nor_run_turns() {
 async fn serve<F: Future<Output = ()>>(
     setup: &Setup,
     meanwhile: impl FnOnce(rind::loops::LoopInboxes, CancellationToken) -> F,
-) -> (Vec<EndReason>, Vec<Stamped>) {
+) -> (Vec<LoopEndReason>, Vec<Stamped>) {
     let (sender, mut receiver) = tokio::sync::mpsc::channel(256);
-    let loops = Loops::open(&setup.host).unwrap().watch(sender);
+    let loops = HostLoops::open(&setup.host).unwrap().watch(sender);
     let cancel = CancellationToken::new();
     let beside = meanwhile(loops.inboxes(), cancel.clone());
     let watched = async {
@@ -426,8 +426,8 @@ async fn cancel_after(seconds: u64, cancel: CancellationToken) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_the_host_ends_every_wait_and_a_loop_that_does_not_heed_it() {
     for (how, expected) in [
-        ("forever", EndReason::Done),
-        ("deaf", EndReason::Interrupted),
+        ("forever", LoopEndReason::Done),
+        ("deaf", LoopEndReason::Interrupted),
     ] {
         let setup = Setup::new(how).await;
         let ended = Mutex::new(None);
@@ -449,7 +449,7 @@ async fn the_end_of_the_host_ends_every_wait_and_a_loop_that_does_not_heed_it() 
 async fn the_end_of_the_host_interrupts_a_turn_in_good_order_and_the_loop_hears_of_both() {
     let setup = Setup::with("waits-in-turn", slow(), |host| host).await;
     let (ends, events) = serve(&setup, |_, cancel| cancel_after(2, cancel)).await;
-    assert_eq!(ends, [EndReason::Done]);
+    assert_eq!(ends, [LoopEndReason::Done]);
     // Events of the turn name the turn's own session.
     let session = setup.sessions().pop().unwrap();
     let is_end = |stamped: &&Stamped| matches!(stamped.event, Event::TurnEnd { .. });
@@ -488,7 +488,7 @@ async fn messages_reach_the_loop_in_order_and_none_waits_for_one_that_is_too_muc
         cancel_after(4, cancel).await;
     })
     .await;
-    assert_eq!(ends, [EndReason::Done]);
+    assert_eq!(ends, [LoopEndReason::Done]);
     let session = setup.sessions().pop().unwrap();
     let starts = setup.entries(&session, "turn-start");
     let inputs: Vec<&Value> = starts.iter().map(|start| &start["input"]).collect();

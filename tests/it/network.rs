@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use rind::egress::{EgressOptions, Outgoing, Secret, Secrets};
+use rind::egress::{EgressOptions, OutgoingRequest, Secret, Secrets};
 use rind::grant::Trust;
 use rind::point::trace::{AccessOutcome, Reached};
 use rind_tests::guests::Host;
@@ -902,7 +902,7 @@ async fn a_secret_that_is_not_set_refuses_the_request_and_says_what_to_do() {
 async fn what_leaves_is_looked_at_before_it_leaves() {
     let server = Server::start(|_| Reply::ok("never")).await;
     let mut net = Net::new(&format!("private = [\"http://127.0.0.1:{}\"]", server.port));
-    net.host.options.egress.inspect = Some(Arc::new(|out: &Outgoing<'_>| {
+    net.host.options.egress.inspect = Some(Arc::new(|out: &OutgoingRequest<'_>| {
         assert_eq!((out.plugin, out.method), ("fetch", "POST"));
         assert!(out.url.ends_with("/x") && out.headers.contains_key("x-a"));
         match out.body {

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use rind::event::{Event, LoopResult, Stamped};
 use rind::grant::Trust;
 use rind::host::{HostBuilder, LoopError};
-use rind::loops::{EndReason, Error, Loops};
+use rind::loops::{Error, HostLoops, LoopEndReason};
 use rind::plugin::loops::{LoopReply, MAX_REASON_BYTES};
 use rind::point::Hook;
 use rind::point::caller::Caller;
@@ -72,7 +72,7 @@ impl Setup {
     /// Runs all loops until they are done or until `is_last` accepts an event.
     async fn serve(&self, is_last: impl Fn(&Event) -> bool) -> Served {
         let (sender, receiver) = channel(16);
-        let loops = Loops::open(&self.host).unwrap().watch(sender);
+        let loops = HostLoops::open(&self.host).unwrap().watch(sender);
         let cancel = CancellationToken::new();
         let watched = watch(receiver, is_last, &cancel);
         let (ends, events) = tokio::join!(loops.run(&cancel), watched);
@@ -100,12 +100,12 @@ async fn watch(
 }
 
 struct Served {
-    ends: Vec<(String, EndReason)>,
+    ends: Vec<(String, LoopEndReason)>,
     events: Vec<Stamped>,
 }
 
 impl Served {
-    fn end(&self, plugin: &str) -> &EndReason {
+    fn end(&self, plugin: &str) -> &LoopEndReason {
         let mut ends = self.ends.iter();
         &ends.find(|(name, _)| name == plugin).unwrap().1
     }
@@ -217,12 +217,15 @@ async fn a_run_is_done_or_wants_another_and_leaves_an_event_and_an_entry() {
 #[tokio::test(flavor = "multi_thread")]
 async fn loops_run_side_by_side_until_all_are_done_each_in_its_session() {
     let setup = Setup::new(&[("heart", "three"), ("clock", "done")]).await;
-    let loops = Loops::open(&setup.host).unwrap();
-    let sessions: Vec<String> = loops.sessions().map(|(_, id)| id.to_string()).collect();
+    let loops = HostLoops::open(&setup.host).unwrap();
+    let sessions: Vec<String> = loops
+        .plugin_session_ids()
+        .map(|(_, id)| id.to_string())
+        .collect();
     assert_ne!(sessions[0], sessions[1]);
     let ends = loops.run(&CancellationToken::new()).await;
     assert!(
-        ends.iter().all(|end| end.why == EndReason::Done),
+        ends.iter().all(|end| end.why == LoopEndReason::Done),
         "{ends:?}"
     );
     assert_eq!(setup.entries(&sessions[0], "loop-run").len(), 1);
@@ -234,7 +237,7 @@ async fn loops_run_side_by_side_until_all_are_done_each_in_its_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_loop_there_is_nothing_to_run() {
     let setup = Setup::new(&[]).await;
-    assert!(matches!(Loops::open(&setup.host), Err(Error::NoLoop)));
+    assert!(matches!(HostLoops::open(&setup.host), Err(Error::NoLoop)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,7 +250,7 @@ async fn a_loop_that_fails_runs_again_after_growing_pauses_and_others_go_on() {
     let good = served.runs("good");
     assert!(good.len() >= 10, "{good:?}");
     assert!(good.iter().all(|outcome| *outcome == LoopResult::Again));
-    assert_eq!(*served.end("good"), EndReason::Interrupted);
+    assert_eq!(*served.end("good"), LoopEndReason::Interrupted);
     let is_told = |stamped: &Stamped| matches!(&stamped.event, Event::LoopRun { reason: Some(why), .. } if why == "it reported an error: the well is dry\\u{1b}[2K");
     assert!(served.events.iter().any(is_told));
 }
@@ -258,7 +261,7 @@ async fn after_a_good_run_pauses_start_over() {
     let served = setup.serve(never).await;
     let expected = [(1_000, 1), (2_000, 2), (100, 0), (1_000, 1)];
     assert_eq!(served.waits("shaky"), expected);
-    assert_eq!(*served.end("shaky"), EndReason::Done);
+    assert_eq!(*served.end("shaky"), LoopEndReason::Done);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -267,7 +270,7 @@ async fn a_loop_that_never_ends_is_stopped_at_its_deadline_and_others_go_on() {
     let started = Instant::now();
     let served = setup.serve(has_failed("spin", 1)).await;
     assert!(started.elapsed() < Duration::from_secs(30));
-    assert_eq!(*served.end("heart"), EndReason::Done);
+    assert_eq!(*served.end("heart"), LoopEndReason::Done);
     let why = served
         .events
         .iter()
@@ -281,8 +284,8 @@ async fn a_loop_that_never_ends_is_stopped_at_its_deadline_and_others_go_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loop_that_asks_for_no_pause_runs_ten_times_a_second_at_most() {
     let setup = Setup::new(&[("busy", "busy")]).await;
-    let loops = Loops::open(&setup.host).unwrap();
-    let id = loops.sessions().next().unwrap().1.clone();
+    let loops = HostLoops::open(&setup.host).unwrap();
+    let id = loops.plugin_session_ids().next().unwrap().1.clone();
     let cancel = CancellationToken::new();
     let stop = async {
         tokio::time::sleep(Duration::from_secs(2)).await;
@@ -296,7 +299,7 @@ async fn a_loop_that_asks_for_no_pause_runs_ten_times_a_second_at_most() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_ends_loops_in_the_middle_of_a_run_and_in_the_longest_pause() {
     let setup = Setup::new(&[("spin", "spin"), ("clock", "ages")]).await;
-    let loops = Loops::open(&setup.host).unwrap();
+    let loops = HostLoops::open(&setup.host).unwrap();
     let cancel = CancellationToken::new();
     let stop = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -306,7 +309,7 @@ async fn cancelling_ends_loops_in_the_middle_of_a_run_and_in_the_longest_pause()
     let (ends, stopped) = tokio::join!(loops.run(&cancel), stop);
     assert!(stopped.elapsed() < Duration::from_secs(10));
     assert!(
-        ends.iter().all(|end| end.why == EndReason::Interrupted),
+        ends.iter().all(|end| end.why == LoopEndReason::Interrupted),
         "{ends:?}"
     );
 }
@@ -404,11 +407,11 @@ async fn hooks_of_others_see_the_subagents_of_a_loop() {
 async fn a_loop_that_leaves_too_much_is_not_run_again_and_says_so() {
     let setup = Setup::new(&[("hoarder", "leave")]).await;
     let (sender, receiver) = channel(16);
-    let loops = Loops::open(&setup.host).unwrap().watch(sender);
+    let loops = HostLoops::open(&setup.host).unwrap().watch(sender);
     let cancel = CancellationToken::new();
     let watched = watch(receiver, never, &cancel);
     let (ends, events) = tokio::join!(loops.max_session_bytes(20_000).run(&cancel), watched);
-    let EndReason::Failed(why) = &ends[0].why else {
+    let LoopEndReason::Failed(why) = &ends[0].why else {
         panic!("{ends:?}")
     };
     assert!(why.contains("more than the maximum of 20000"), "{why}");

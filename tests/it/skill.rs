@@ -1,7 +1,7 @@
 //! Property tests of damaged skill files: no panic, and no additional permission.
 
 use proptest::prelude::*;
-use rind::skill::{Invocation, SCHEMA, Skill, known_keys, parse_text};
+use rind::skill::{SCHEMA, Skill, SkillInvocationRule, list_known_keys, parse_text};
 
 /// A valid skill file with restrictions.
 const BASE: &str = "---\ndescription: d\nmodel_invocation: user-only\nallowed-tools: Bash(git status *)\ntools:\n  allow: \
@@ -52,7 +52,7 @@ fn config() -> ProptestConfig {
 fn read(text: &str) -> Option<Skill> {
     let skill = parse_text("folder", text).ok()?;
     if skill.is_restricted {
-        assert_ne!(skill.invocation, Invocation::Auto, "{text}");
+        assert_ne!(skill.invocation, SkillInvocationRule::Auto, "{text}");
         assert!(skill.spares.is_empty(), "{text}");
     }
     Some(skill)
@@ -91,10 +91,10 @@ proptest! {
         }
         let has = |line: &str| text.lines().any(|l| l == line);
         if has("model_invocation: user-only") {
-            prop_assert_ne!(skill.invocation, Invocation::Auto, "{}", text);
+            prop_assert_ne!(skill.invocation, SkillInvocationRule::Auto, "{}", text);
         }
         if has("tools:") && has("  deny: [bash]") && skill.tools.permits("bash", None) {
-            prop_assert_ne!(skill.invocation, Invocation::Auto, "{}", text);
+            prop_assert_ne!(skill.invocation, SkillInvocationRule::Auto, "{}", text);
         }
     }
 }
@@ -103,7 +103,7 @@ proptest! {
 fn the_schema_names_every_key_and_takes_the_worked_example() {
     let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
     let named: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
-    assert_eq!(named, known_keys().collect::<Vec<_>>());
+    assert_eq!(named, list_known_keys().collect::<Vec<_>>());
     let check = rind::tool::schema::compile(&schema).unwrap();
     let example = serde_json::json!({
         "skill_format": "corteza.skill/v1", "name": "autoresearch", "description": "Bounded.",

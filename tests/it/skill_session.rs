@@ -15,7 +15,9 @@ use std::path::Path;
 use rind::event::Event;
 use rind::grant::Trust;
 use rind::provider::scripted::Reply;
-use rind::skill::{Context, Interaction, Invocation, Skill, Skills, ToolPattern, parse_text};
+use rind::skill::{
+    Context, Interaction, Skill, SkillInvocationRule, Skills, ToolPattern, parse_text,
+};
 use rind::tool::approval::ApprovalAnswer;
 use serde_json::{Value, json};
 

@@ -8,8 +8,8 @@ use proptest::option::of;
 use proptest::prelude::*;
 use rind::grant::Trust;
 use rind::skill::{
-    FormatLoss, Interaction, Invocation, Skill, SkillFile, Source, WriteError,
-    find_skill_difference, to_open_format, to_v1_format,
+    FormatLoss, Interaction, Skill, SkillFile, SkillInvocationRule, SkillWriteError, Source,
+    find_skill_difference, to_agent_skills_format, to_v1_format,
 };
 use serde_json::{Value, json};
 
@@ -372,8 +372,8 @@ fn check_but_for(
     // A conversion never allows more invocations or tools.
     prop_assert_eq!(before.is_startable_by_user(), after.is_startable_by_user());
     prop_assert_eq!(
-        before.invocation == Invocation::Auto,
-        after.invocation == Invocation::Auto
+        before.invocation == SkillInvocationRule::Auto,
+        after.invocation == SkillInvocationRule::Auto
     );
     prop_assert_eq!(is_lost("tools.allow"), before.tools.allow.is_some());
     prop_assert!(after.tools.allow.is_none());
@@ -482,7 +482,7 @@ proptest! {
         prop_assume!(!before.is_restricted);
         prop_assert_eq!(&to_v1_format(&file(&v1, None)).unwrap(), &v1);
 
-        let (open, lost) = to_open_format(&file(&v1, None)).unwrap();
+        let (open, lost) = to_agent_skills_format(&file(&v1, None)).unwrap();
         // The open format has no keys that other programs would reject.
         let read = skill(&open).unwrap();
         for key in ["skill_format", "model_invocation", "tools", "side_effects", "trust", "interaction", "library_depends", "attach", "generated_from", "requires"] {
@@ -491,7 +491,7 @@ proptest! {
         }
         check_but_for(&lost, &before, &read, &open)?;
         // A file in the open format stays the same when it is converted to that format again.
-        let (again, more) = to_open_format(&file(&open, None)).unwrap();
+        let (again, more) = to_agent_skills_format(&file(&open, None)).unwrap();
         prop_assert_eq!(&again, &open);
         prop_assert!(more.is_empty());
         // Converting back to v1 gives the first skill, except for the losses.
@@ -513,12 +513,12 @@ proptest! {
         {
             prop_assert_eq!(find_skill_difference(before, &skill(&written).unwrap()), None);
         }
-        let differs = |error: &WriteError| matches!(error, WriteError::Differs(_));
+        let differs = |error: &SkillWriteError| matches!(error, SkillWriteError::Differs(_));
         prop_assert!(!to_v1_format(&file(&text, None)).is_err_and(|error| differs(&error)));
-        let open = to_open_format(&file(&text, None));
+        let open = to_agent_skills_format(&file(&text, None));
         prop_assert!(!open.as_ref().is_err_and(differs), "{:?}", open);
         if let Ok((written, _)) = open {
-            prop_assert_ne!(skill(&written).unwrap().invocation, Invocation::Auto);
+            prop_assert_ne!(skill(&written).unwrap().invocation, SkillInvocationRule::Auto);
         }
     }
 }

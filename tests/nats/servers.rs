@@ -207,7 +207,7 @@ impl NatsServers {
             .with_replicas(self.setup.n_servers)
             .with_partitions(2)
             .with_lease(Duration::from_secs(4))
-            .with_patience(Duration::from_secs(30))
+            .with_retry_duration(Duration::from_secs(30))
             .with_declared_sync(sync)
     }
 

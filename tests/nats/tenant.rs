@@ -111,7 +111,7 @@ impl TimedTenant {
                     Arc::new(Scripted::new(Script::new(vec![reply]))),
                     "scripted",
                 )
-                .store(SessionStore::over(Arc::new(sessions.clone())))
+                .store(SessionStore::with_backend(Arc::new(sessions.clone())))
                 .build()
                 .await
                 .unwrap();

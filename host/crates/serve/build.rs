@@ -1,8 +1,5 @@
 //! Packs the OpenAPI description of the API, which `src/openapi.rs` includes.
 
 fn main() -> std::io::Result<()> {
-    rind_embed::build::pack_paths_into_out_dir(
-        "openapi.tar.zst",
-        &[("src/openapi.json", "openapi.json")],
-    )
+    rind_embed::build::pack_into_out_dir("openapi.tar.zst", &[("src/openapi.json", "openapi.json")])
 }

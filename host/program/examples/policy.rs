@@ -11,7 +11,7 @@ use rind::Host;
 use rind::message::EffectClass;
 use rind::provider::scripted::{Reply, Script, Scripted};
 use rind::tool::approval::{ApprovalAnswer, Approver, Question};
-use rind::tool::builtin::Confining;
+use rind::tool::builtin::CommandConfinementMode;
 use rind::tool::policy::{Decision, Policy, PolicyCall, ToolVerdict};
 use rind::tool::subject::{Subject, WorkspacePath};
 use serde_json::json;
@@ -64,7 +64,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ]);
     let host = Host::builder()
         .provider(Arc::new(Scripted::new(script)), "scripted")
-        .built_in_tools(Confining::Refused("no program runs here".to_owned()))
+        .built_in_tools(CommandConfinementMode::Refused(
+            "no program runs here".to_owned(),
+        ))
         .policy(Arc::new(DocsOnlyPolicy))
         .approver(Arc::new(AbsentUser))
         .build()

@@ -44,8 +44,8 @@ impl TurnEndAttempt {
 /// State of the answer to the current input.
 #[derive(Default)]
 pub(super) struct CurrentAnswerState {
-    /// Last text of the model that was not empty. If it continues truncated texts, these precede
-    /// it.
+    /// Last text of the model that was not empty, after the truncated texts that it continues, if
+    /// any.
     draft: String,
     /// Truncated beginning of the answer, which the next step continues.
     begun: String,
@@ -76,7 +76,9 @@ impl CurrentAnswerState {
         is_cut_text
     }
 
-    /// Returns the last step, unless it was taken.
+    /// Returns the last step of the turn; `None` if there is none or if it was removed, by
+    /// [`take_last_step`](Self::take_last_step) or
+    /// [`forget_last_answer`](Self::forget_last_answer).
     pub(super) fn last_reply_step(&self) -> Option<&ReplyStep> {
         self.last.as_ref()
     }
@@ -87,13 +89,14 @@ impl CurrentAnswerState {
         self.last.take()
     }
 
-    /// Whether there is a last step or an accepted answer.
+    /// Whether the turn has an answer: the last step, or an answer that reflection has accepted.
     pub(super) fn has_last_answer(&self) -> bool {
         self.last.is_some() || self.accepted.is_some()
     }
 
-    /// Removes the last answer and a truncated text before it, because other messages have followed
-    /// in the conversation. The next answer starts from the beginning.
+    /// Discards the last answer, the accepted draft and any truncated text that the next step would
+    /// continue, because other messages have followed in the conversation. The next answer starts
+    /// from the beginning.
     pub(super) fn forget_last_answer(&mut self) {
         self.last = None;
         self.accepted = None;
@@ -110,7 +113,7 @@ impl CurrentAnswerState {
         self.accepted = Some(draft);
     }
 
-    /// Removes the draft that the reflection has accepted, and returns it.
+    /// Removes and returns the draft of the answer that the checks (reflection) have accepted.
     pub(super) fn take_accepted_draft(&mut self) -> Option<String> {
         self.accepted.take()
     }
@@ -148,7 +151,7 @@ mod tests {
     fn cut(draft: &str) -> ReplyStep {
         ReplyStep {
             shortfall: Some(ReplyShortfall::CutText),
-            ..ReplyStep::complete(draft.to_owned())
+            ..ReplyStep::final_step(draft.to_owned())
         }
     }
 
@@ -162,7 +165,7 @@ mod tests {
             if is_forgotten {
                 answer.forget_last_answer();
             }
-            answer.record_reply_step(ReplyStep::complete("two".to_owned()));
+            answer.record_reply_step(ReplyStep::final_step("two".to_owned()));
             assert_eq!(answer.last_reply_step().unwrap().draft, expected);
         }
     }

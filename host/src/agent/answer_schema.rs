@@ -1,7 +1,7 @@
 //! Checks that the answer of a turn is JSON that matches a schema.
 //!
 //! Owns the check of an answer and the message that asks for the answer again. The module must not
-//! know how JSON is requested from a provider, which is the task of the wires. Start from
+//! know how JSON is requested from a provider, which is the task of the wire formats. Start from
 //! [`AnswerSchema::compile`].
 
 use std::fmt;
@@ -88,9 +88,9 @@ impl TurnAnswerSchemaCheck {
         self.schema.as_ref()
     }
 
-    /// Whether the last answer did not match, so that the model must write it again and may not
-    /// call tools.
-    pub(super) fn is_repeating(&self) -> bool {
+    /// Whether the last answer did not match the schema, so that the model must write it again and
+    /// may not call tools.
+    pub(super) fn must_repeat_answer(&self) -> bool {
         self.n_repeats > 0
     }
 

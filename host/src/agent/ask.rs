@@ -2,7 +2,7 @@
 //! conversation, through the same gate as all requests.
 
 use super::compact::remove_middle;
-use super::request::{ModelGate, NoAnswerReason};
+use super::request::{ModelRequestSender, NoAnswerReason};
 use super::scope::TurnScope;
 use super::spec::AgentSpec;
 use crate::message::{Message, Role};
@@ -15,7 +15,7 @@ use crate::session::Body;
 /// the request together with the question.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// Lowest limit for the length of a transcript in bytes, regardless of the settings.
+/// Minimum of the limit for the length of a transcript in bytes, regardless of the settings.
 const LEAST_TRANSCRIPT: u64 = 10_000;
 
 /// Maximum number of tokens of a transcript if compaction is disabled; most models accept that
@@ -26,7 +26,7 @@ const UNCOMPACTED_TOKENS: u64 = 80_000;
 const KEPT_BYTES: usize = 16 << 10;
 
 pub(super) struct HostQuestion<'a> {
-    /// Purpose: `reflect`, `archive` or `query`.
+    /// Purpose of the question: `reflect`, `archive` or `query`.
     pub(super) about: &'static str,
     /// Id of the subagent whose transcript the question contains, if it contains one.
     pub(super) agent: Option<&'a str>,
@@ -43,13 +43,15 @@ pub(super) struct HostQuestion<'a> {
 pub(super) fn max_transcript_bytes(spec: &AgentSpec) -> usize {
     let profile = spec.provider.profile(&spec.model);
     let config = &spec.config.compact;
-    let tokens = config.threshold(&profile).unwrap_or(UNCOMPACTED_TOKENS);
+    let tokens = config
+        .compaction_threshold(&profile)
+        .unwrap_or(UNCOMPACTED_TOKENS);
     let bytes = tokens.saturating_mul(BYTES_PER_TOKEN).max(LEAST_TRANSCRIPT);
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Sends the question to the model, and returns the text of the answer. The tokens count as usage
-/// of the turn.
+/// Asks the model a question of the host itself, and returns the text of the answer. The tokens
+/// count as usage of the turn.
 pub(super) async fn ask_model_for_host(
     scope: &TurnScope,
     caller: &Caller,
@@ -74,8 +76,8 @@ pub(super) async fn ask_model_for_host(
         text: remove_middle(&response.message.joined_text(), KEPT_BYTES),
     };
     let purpose = Purpose::Host(question.about.to_owned());
-    let response = ModelGate::new(scope)
-        .request_aside(purpose, caller, request, kept)
+    let response = ModelRequestSender::new(scope)
+        .request_outside_conversation(purpose, caller, request, kept)
         .await?;
     if response.finish == Finish::Refused {
         let why = "the provider held the answer back".to_owned();

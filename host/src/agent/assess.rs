@@ -10,11 +10,12 @@ use crate::point::payload::{Assessment, Decision};
 /// Confidence below which a turn does not start immediately but first asks the user.
 pub(super) const ASK_FIRST_BELOW: f64 = 0.35;
 
-/// Confidence that a plain request can be carried out immediately.
+/// Initial confidence that a request can be carried out immediately. Each sign of harm or vagueness
+/// subtracts from it.
 const PLAIN: f64 = 0.8;
 
-/// Amount that each sign of possible harm subtracts from the confidence. With two signs, the turn
-/// first asks the user.
+/// Amount by which each sign of possible harm lowers the confidence of the assessment. With two
+/// signs, the turn first asks the user.
 const HARM: f64 = 0.25;
 
 /// Amount that a very short request without a concrete noun subtracts from the confidence.
@@ -23,7 +24,7 @@ const VAGUE: f64 = 0.5;
 /// Minimum number of list items for a request to count as having several parts.
 const LIST_ITEMS: usize = 3;
 
-/// Words that may announce an irreversible action.
+/// Words in an input that suggest an irreversible action, such as a deletion.
 const HARMFUL: &[&str] = &[
     "delete",
     "remove all",

@@ -26,15 +26,15 @@ const MAX_NAMED: usize = 16;
 pub(super) fn take_background_notes(agent: &mut LiveAgent) -> Option<String> {
     let mut notes = Vec::new();
     if !std::mem::replace(&mut agent.is_background_told, true) {
-        notes.extend(lost_commands_note(&agent.spec));
+        notes.extend(format_lost_commands_note(&agent.spec));
     }
     notes.extend(ended_commands_note(&agent.spec));
     (!notes.is_empty()).then(|| notes.join("\n"))
 }
 
-/// Returns a note on the agent's commands that ended since the last note.
+/// Returns a note on the agent's background commands that have ended since the last note.
 fn ended_commands_note(spec: &AgentSpec) -> Option<String> {
-    let own = spec.background.of_agent(&spec.name);
+    let own = spec.background.commands_of_agent(&spec.name);
     let line = |command: &Arc<BackgroundCommand>| {
         let end = command.end()?;
         let seconds = end.after.as_secs();
@@ -52,14 +52,14 @@ fn ended_commands_note(spec: &AgentSpec) -> Option<String> {
 
 /// Returns a note on background commands that are still running according to the conversation, but
 /// have ended with an earlier run of the program.
-fn lost_commands_note(spec: &AgentSpec) -> Option<String> {
+fn format_lost_commands_note(spec: &AgentSpec) -> Option<String> {
     if !spec.session.is_resumed() {
         return None;
     }
-    let named = spec.session.view_messages(started_commands);
+    let named = spec.session.view_messages(started_command_ids);
     let last = named.iter().filter_map(|id| parse_command_number(id)).max();
     spec.background.reserve_command_numbers(last.unwrap_or(0));
-    let own = spec.background.of_agent(&spec.name);
+    let own = spec.background.commands_of_agent(&spec.name);
     let is_gone = |id: &String| own.iter().all(|one| one.id() != id);
     let gone: Vec<String> = named.into_iter().filter(is_gone).collect();
     (!gone.is_empty()).then(|| {
@@ -69,7 +69,7 @@ fn lost_commands_note(spec: &AgentSpec) -> Option<String> {
 }
 
 /// Returns the ids of the background commands that are still running according to the conversation.
-fn started_commands(messages: &[Message]) -> BTreeSet<String> {
+fn started_command_ids(messages: &[Message]) -> BTreeSet<String> {
     let mut running = BTreeSet::new();
     let mut starts = BTreeSet::new();
     for content in messages.iter().flat_map(|message| &message.content) {
@@ -92,7 +92,7 @@ fn started_commands(messages: &[Message]) -> BTreeSet<String> {
     running
 }
 
-/// Whether a call starts a command in the background.
+/// Whether a tool call starts a command in the background.
 fn starts_in_background(call: &ToolCall) -> bool {
     call.name == "bash" && call.arguments.get("background") == Some(&Value::Bool(true))
 }
@@ -142,15 +142,15 @@ mod tests {
         let read = ToolCall::new("r", "background", json!({"id": "bg-2"}));
         let text = "bg-1 is no end\n[bg-2 ended after 3 s: exit code 0]";
         messages.push(Message::result(read.result(text, false)));
-        let found: Vec<String> = started_commands(&messages).into_iter().collect();
+        let found: Vec<String> = started_command_ids(&messages).into_iter().collect();
         assert_eq!(found, ["bg-1", "bg-3"]);
         let note = format!("{GONE}bg-1, bg-3; start again what is still needed]");
         messages.push(Message::text(Role::User, note));
-        assert!(started_commands(&messages).is_empty());
+        assert!(started_command_ids(&messages).is_empty());
         messages.extend(start(4));
-        assert_eq!(started_commands(&messages).len(), 1);
+        assert_eq!(started_command_ids(&messages).len(), 1);
         let note = format!("{GONE}bg-4; start again what is still needed]");
         messages.push(Message::text(Role::User, note));
-        assert!(started_commands(&messages).is_empty());
+        assert!(started_command_ids(&messages).is_empty());
     }
 }

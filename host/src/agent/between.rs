@@ -42,10 +42,10 @@ impl LiveAgent {
         cancel: &CancellationToken,
     ) -> Result<Caller, Error> {
         self.announce_session();
-        self.apply_replacements(None);
+        self.apply_plugin_replacements(None);
         self.dispatcher.begin_turn();
         self.spec.session.cut_turn()?;
-        let scope = self.enter_turn(cancel.clone());
+        let scope = self.create_turn_scope(cancel.clone());
         scope.budget.set_call_counts(spent);
         tokio::select! {
             biased;
@@ -55,9 +55,10 @@ impl LiveAgent {
         Ok(scope.turn_caller(0))
     }
 
-    /// Waits until the call ends, `cancel` is cancelled, or a hook that must see everything has
-    /// failed. If such a hook fails before the end of the call, the call counts as failed as well.
-    pub(crate) async fn end_call<T>(
+    /// Waits until the call ends, `cancel` is cancelled, or a hook with `on_failure = "block"` has
+    /// failed at a point that cannot be blocked. If such a hook fails before the end of the call,
+    /// the call counts as failed as well.
+    pub(crate) async fn wait_for_call_end<T>(
         &mut self,
         call: impl Future<Output = Result<T, Failure>>,
         cancel: &CancellationToken,
@@ -73,7 +74,7 @@ impl LiveAgent {
                 was_interrupted = true;
                 Err("it was interrupted".to_owned())
             }
-            why = self.family.halt.wait() => Err(stopped_call_error(&why)),
+            why = self.family.halt.wait() => Err(format_stopped_call_error(&why)),
             ran = call => ran.map_err(|failure| failure.to_string()),
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -88,7 +89,7 @@ impl LiveAgent {
         if let Some(why) = self.family.halt.take()
             && result.is_ok()
         {
-            result = Err(stopped_call_error(&why));
+            result = Err(format_stopped_call_error(&why));
         }
         if let Some(scope) = &scope {
             scope.end_skills(&scope.turn_caller(0)).await;
@@ -105,7 +106,8 @@ impl LiveAgent {
         }
     }
 
-    /// Removes the usage that plugins have charged to the limits of the last call, and returns it.
+    /// Returns the numbers of calls that count towards the limits, and resets them to 0: those of
+    /// the last call between turns, and the earlier ones that [`begin_call`](Self::begin_call) got.
     pub(crate) fn take_call_counts(&self) -> CountedCalls {
         let scope = self.scope.as_ref();
         scope
@@ -128,6 +130,6 @@ impl LiveAgent {
 }
 
 /// Returns the error text of a call that was stopped.
-fn stopped_call_error(why: &str) -> String {
+fn format_stopped_call_error(why: &str) -> String {
     format!("it was stopped: {why}")
 }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use super::spec::AgentSpec;
 use crate::message::{Attachment, Blob, Content, Message, Part, Parts};
-use crate::provider::{Images, Request};
+use crate::provider::{Request, RequestImages};
 use crate::session::{Error, Session, SessionBlobs};
-use crate::text::error_chain;
+use crate::text::format_error_chain;
 use crate::tool::ToolOutput;
 
-/// Stores the bytes of a tool's output. Bytes from subagents are stored in the session of the main
-/// agent, because plugins have access only to that session.
+/// Stores the binary parts of a tool's output in the session of the main agent, also for tools of
+/// subagents, because plugins have access only to that session.
 pub(super) async fn store_blobs(root: &Session, output: ToolOutput) -> Parts {
     if output.content.blobs().next().is_none() {
         return output.content;
@@ -40,9 +40,9 @@ pub(super) async fn store_attachments(root: &Session, attached: Arc<[Attachment]
                     .iter()
                     .map(|Attachment { blob, bytes }| match blobs.put(blob, bytes) {
                         Ok(()) => Content::Blob(blob.clone()),
-                        Err(error) => {
-                            Content::text(blob.unshown_blob_placeholder(&error_chain(&error)))
-                        }
+                        Err(error) => Content::text(
+                            blob.unshown_blob_placeholder(&format_error_chain(&error)),
+                        ),
                     });
             kept.collect()
         }
@@ -66,22 +66,26 @@ pub(super) fn list_blobs(content: &[Content]) -> Vec<Blob> {
 }
 
 /// Reads the images of a request. Reads none if the model does not accept images.
-pub(super) async fn load_images(spec: &AgentSpec, root: &Session, request: &Request) -> Images {
+pub(super) async fn load_images(
+    spec: &AgentSpec,
+    root: &Session,
+    request: &Request,
+) -> RequestImages {
     let blobs = request.messages.iter().flat_map(Message::blobs);
     let found: Vec<Blob> = blobs.cloned().collect();
     if found.is_empty() {
-        return Images::default();
+        return RequestImages::default();
     }
     if !spec.provider.takes_images(&request.model) {
         let why = format!(
             "the model {} is not known to take images (provider.images = true sends them)",
             request.model
         );
-        return Images::omit_all(&found.iter().collect::<Vec<_>>(), &why);
+        return RequestImages::omit_all(&found.iter().collect::<Vec<_>>(), &why);
     }
     let blobs = root.blobs().clone();
     let read = move |blob: &Blob| blobs.get(&blob.id).map_err(|error| unreadable_text(&error));
-    let choose = move || Images::choose(&found.iter().collect::<Vec<_>>(), read);
+    let choose = move || RequestImages::choose(&found.iter().collect::<Vec<_>>(), read);
     let chosen = tokio::task::spawn_blocking(choose).await;
     chosen.unwrap_or_default()
 }
@@ -91,7 +95,9 @@ fn store_output_blobs(blobs: &SessionBlobs, mut output: ToolOutput) -> Parts {
     for part in output.content.iter_mut() {
         let Part::Blob(blob) = part else { continue };
         let kept = match bytes.next() {
-            Some(bytes) => blobs.put(blob, bytes).map_err(|error| error_chain(&error)),
+            Some(bytes) => blobs
+                .put(blob, bytes)
+                .map_err(|error| format_error_chain(&error)),
             // The tool returned a reference to a blob that the session already has.
             None => blobs
                 .get(&blob.id)

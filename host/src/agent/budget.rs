@@ -1,6 +1,6 @@
 //! Counts the usage of a turn against the limits of plugins and models.
 //!
-//! Owns the counts and their limits. It must not depend on the effect of a counted call. Start from
+//! Owns the counts and their limits. The module must not know what a counted call does. Start from
 //! [`TurnBudget`].
 
 use std::collections::HashMap;
@@ -24,8 +24,8 @@ pub(super) enum LimitedHostCall {
 }
 
 impl LimitedHostCall {
-    /// Returns the maximum number of such calls that one plugin may make in one turn, and the
-    /// plural noun for them, for messages.
+    /// Returns the maximum number of calls of this kind that one plugin may make in one turn, and a
+    /// plural noun for the calls, for messages.
     fn plugin_call_limit(self) -> (u32, &'static str) {
         match self {
             Self::Model => (MAX_QUESTIONS, "questions to the model"),
@@ -171,7 +171,7 @@ impl TurnBudget {
     }
 
     /// Returns the number of tool calls in this turn, by the model and by plugins.
-    pub(super) fn n_calls(&self) -> u32 {
+    pub(super) fn n_tool_calls(&self) -> u32 {
         lock(&self.tally).n_calls
     }
 
@@ -187,7 +187,8 @@ impl TurnBudget {
         lock(&self.tally).n_calls += 1;
     }
 
-    /// Counts a call of this kind by a plugin against the plugin's limit in the main agent's turn.
+    /// Counts a call of the host function `host_call` by a plugin towards the plugin's limit in the
+    /// main agent's turn.
     pub(super) fn count_host_call(
         &self,
         plugin: &Arc<str>,
@@ -211,13 +212,13 @@ impl TurnBudget {
         self.count_if_below_limit(|spent| &mut spent.n_questions, most)
     }
 
-    /// Sets the calls that count as made already, so that several calls of a plugin share the
-    /// limits of one turn.
+    /// Sets the numbers of calls that were made before, so that several calls of a plugin count
+    /// towards the limits of one turn.
     pub(super) fn set_call_counts(&self, spent: CountedCalls) {
         lock(&self.tally).spent = spent;
     }
 
-    /// Removes the calls that were counted so far, and returns them.
+    /// Returns the numbers of calls that were counted so far, and resets them to 0.
     pub(super) fn take_call_counts(&self) -> CountedCalls {
         std::mem::take(&mut lock(&self.tally).spent)
     }

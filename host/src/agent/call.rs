@@ -53,11 +53,12 @@ pub(super) struct UnreviewedCall {
     /// the call ran.
     pub(super) refused_by: Option<String>,
     pub(super) notes: Vec<AttributedText>,
-    /// Path of the file that the call read or changed.
+    /// Path of the file that the tool call read or changed.
     pub(super) file: Option<String>,
     /// Whether hooks changed the arguments that the model wrote.
     pub(super) is_changed: bool,
-    /// Report for the hooks of `error`, if the tool itself failed.
+    /// Report that is passed to the hooks at the point `error`; `None` unless the tool itself
+    /// failed.
     pub(super) fault: Option<FailureReport>,
 }
 
@@ -68,7 +69,7 @@ impl UnreviewedCall {
     }
 }
 
-/// Refusal of a call: who refused it, and the text of the call's result.
+/// Refusal of a call: the name of who refused it, and the text of the call's result.
 pub(super) struct CallRefusal {
     by: String,
     text: String,
@@ -223,7 +224,7 @@ impl<'a> ToolCallGate<'a> {
             call: self
                 .scope
                 .emitter
-                .call_for_observers(self.caller, call)
+                .build_call_for_observers(self.caller, call)
                 .await,
             plugin: self.plugin_of_tool(call),
             by: self.calling_party_name(),
@@ -344,10 +345,10 @@ impl<'a> ToolCallGate<'a> {
         if let Some((skill, why)) = self.scope.skills.find_forbidding_skill(&entry.spec) {
             return Some(CallRefusal::new(format!("skill {skill}"), why));
         }
-        let why = self.scope.skills.reserved_tool_reason(&entry.spec)?;
+        let why = self.scope.skills.reason_tool_is_reserved(&entry.spec)?;
         Some(CallRefusal::new(
             "host",
-            format!("the tool {why}; invoke that one first"),
+            format!("the tool {why}; invoke one of these skills first"),
         ))
     }
 
@@ -355,7 +356,7 @@ impl<'a> ToolCallGate<'a> {
     /// `output-delta` change the arguments for observers, they are called for the text as well.
     async fn verdict_text_for_observers(&self, call: &ToolCall, text: String) -> String {
         let emitter = &self.scope.emitter;
-        let shown = emitter.call_for_observers(self.caller, call).await;
+        let shown = emitter.build_call_for_observers(self.caller, call).await;
         if shown.arguments == call.arguments {
             return text;
         }
@@ -432,8 +433,8 @@ impl<'a> ToolCallGate<'a> {
     ) -> Result<(), CallRefusal> {
         let subject = judged.subject;
         let mut question = Question::new(&entry.spec, &call.arguments, subject, asked)
-            .of_call(&call.id)
-            .may(&entry.may);
+            .with_call_id(&call.id)
+            .with_permissions(&entry.may);
         if let Some(maker) = self.maker {
             question = question.with_plugin_caller(maker);
         }
@@ -448,7 +449,7 @@ impl<'a> ToolCallGate<'a> {
         let is_covered = self.scope.approvals.covers(&question);
         if !is_covered {
             question = question
-                .now(entry.tool.target(&call.arguments).await)
+                .with_target_state(entry.tool.target(&call.arguments).await)
                 .with_file_change(entry.tool.change(&call.arguments).await);
         }
         // Pause the deadline of a calling plugin while the user decides.
@@ -504,8 +505,8 @@ impl<'a> ToolCallGate<'a> {
         }
     }
 
-    /// Refuses a call that needs approval because its agent cannot ask a user, and records the
-    /// refusal for the agent's parent.
+    /// Refuses a call that needs approval, because the agent cannot ask a user. Records the
+    /// refusal, so that the agent's parent learns of it.
     async fn refuse_unapproved_call(
         &self,
         call: &ToolCall,

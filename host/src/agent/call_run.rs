@@ -7,7 +7,7 @@ use super::blobs::store_blobs;
 use super::call::{AllowedCall, CallRefusal, ToolCallGate, UnreviewedCall};
 use super::context::load_context_text;
 use super::stop::blocking_hook_text;
-use super::tracked::FileTrackedCall;
+use super::tracked::FileChangeTracking;
 use crate::event::Event;
 use crate::message::{EffectClass, ToolResult};
 use crate::point::catalog as at;
@@ -66,7 +66,7 @@ impl ToolCallGate<'_> {
             call: self
                 .scope
                 .emitter
-                .call_for_observers(self.caller, &call)
+                .build_call_for_observers(self.caller, &call)
                 .await,
             effect_class: entry.spec.effect_class,
             plugin: entry.spec.plugin.clone(),
@@ -83,9 +83,9 @@ impl ToolCallGate<'_> {
         if let Some(refusal) = self.skill_refusal(&entry) {
             return refusal.into_refused_call(call, notes);
         }
-        let tracked = FileTrackedCall::begin_call(self.scope, &entry, &call).await;
+        let tracked = FileChangeTracking::begin_call(self.scope, &entry, &call).await;
         let mut ctx = self.tool_ctx(&call);
-        ctx.recorder = tracked.recorder();
+        ctx.recorder = tracked.change_recorder();
         let config = &self.scope.spec.config;
         let (output, duration) = run_call(
             &*entry.tool,
@@ -167,7 +167,7 @@ impl ToolCallGate<'_> {
         }
         let context = &self.caller.context;
         let result = &finished.value.result;
-        self.scope.spec.known.finish(
+        self.scope.spec.known.end_call(
             &result.call_id,
             (context.turn, context.step),
             &result.content.text(),
@@ -175,12 +175,12 @@ impl ToolCallGate<'_> {
         );
         let duration_ms = ran.finished.duration_ms;
         let refused_by = ran.refused_by.clone();
-        self.report_end(&finished.value.result, duration_ms, refused_by);
+        self.report_call_end(&finished.value.result, duration_ms, refused_by);
         finished
     }
 
     /// Records in the session that a call has ended, and emits the event about it.
-    pub(super) fn report_end(
+    pub(super) fn report_call_end(
         &self,
         result: &ToolResult,
         duration_ms: u64,
@@ -188,7 +188,7 @@ impl ToolCallGate<'_> {
     ) {
         let kept = self.maker.map(|_| {
             let mut kept = result.clone();
-            kept.content.cut(KEPT_BYTES);
+            kept.content.truncate_to(KEPT_BYTES);
             kept
         });
         // If this write fails, the caller still gets the result, and the next write to the session

@@ -29,8 +29,8 @@ use crate::point::payload::FinishedCall;
 pub(super) struct TurnCalls {
     /// Calls that ran and whose results are not in the session yet.
     ran: Vec<UnreviewedCall>,
-    /// Whether tools are running. If so, they get a moment to stop by themselves when the turn is
-    /// interrupted.
+    /// Flag that is set while tools are running. Running tools get a moment to stop by themselves
+    /// when the turn is interrupted.
     is_running: Arc<AtomicBool>,
 }
 
@@ -46,7 +46,7 @@ impl TurnCalls {
         RunningToolsGuard(self.is_running.clone())
     }
 
-    /// Removes and returns the calls whose results were not written to the session.
+    /// Removes and returns the tool calls that ran and whose results are not in the session yet.
     pub(super) fn take_unwritten_calls(&mut self) -> Vec<UnreviewedCall> {
         std::mem::take(&mut self.ran)
     }
@@ -63,7 +63,7 @@ impl TurnCalls {
         cut: Option<&str>,
     ) -> Result<Vec<(Arc<str>, Injection)>, EarlyStop> {
         let mut inject = Vec::new();
-        for group in group_calls(ctx, calls) {
+        for group in group_reading_calls(ctx, calls) {
             let ids: Vec<String> = group.iter().map(|call| call.id.clone()).collect();
             let mut allowed = Vec::new();
             for call in group {
@@ -78,9 +78,9 @@ impl TurnCalls {
                 let Some(ran) = self.ran.get_mut(at) else {
                     continue;
                 };
-                let finished = finish_call(ctx, reflected, ran).await;
-                // There is no await from here until the result is in the session, so an interrupted
-                // turn neither loses nor duplicates the result.
+                let finished = run_post_tool_hooks(ctx, reflected, ran).await;
+                // Do not await between here and the writing of the result to the session: otherwise
+                // an interrupt of the turn could lose or duplicate the result.
                 drop(self.ran.remove(at));
                 let finished_call = Arc::unwrap_or_clone(finished.value);
                 let result = Content::ToolResult(finished_call.result);
@@ -165,7 +165,7 @@ impl Drop for RunningToolsGuard {
 }
 
 /// Groups consecutive calls that only read. Every other call forms a group of its own.
-fn group_calls(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
+fn group_reading_calls(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
     let tools = ctx.scope.skills.tools();
     let is_read = |call: &ToolCall| {
         let entry = tools.get(&call.name);
@@ -186,8 +186,8 @@ fn group_calls(ctx: &TurnCtx, calls: Vec<ToolCall>) -> Vec<Vec<ToolCall>> {
     groups
 }
 
-/// Calls the hooks of `post-tool`, and records the call for the reflection.
-pub(super) async fn finish_call(
+/// Calls the hooks of `post-tool`, and records the call for the check of the answer (reflection).
+pub(super) async fn run_post_tool_hooks(
     ctx: &TurnCtx,
     reflected: &mut ReflectionState,
     ran: &mut UnreviewedCall,

@@ -16,15 +16,16 @@ use crate::tool::approval::Approver;
 /// Approver that asks the user of a client; `None` if the client cannot ask its user.
 type ClientUser = Option<Arc<dyn Approver>>;
 
-/// Users of the clients' running calls, by call id, and the number of questions that wait for these
-/// users.
+/// Users who answer the questions of clients' running calls, by call id, and the number of
+/// questions that wait for their answers.
 #[derive(Default)]
 pub(super) struct ClientCallUsers {
     calls: Mutex<HashMap<String, ClientUser>>,
     n_questions: watch::Sender<u32>,
 }
 
-/// Guard of a running call of a client. When the guard is dropped, the client's user is removed.
+/// Guard of a running call of a client. Dropping the guard removes the record of the user who
+/// answers questions during the call.
 pub(super) struct ClientCallGuard<'a> {
     users: &'a ClientCallUsers,
     id: String,
@@ -51,7 +52,7 @@ impl ClientCallUsers {
         OpenQuestionGuard(self)
     }
 
-    /// Whether a question to a client's user waits for an answer.
+    /// Whether a client's user is currently asked a question.
     pub(super) fn has_open_question(&self) -> bool {
         *self.n_questions.borrow() > 0
     }

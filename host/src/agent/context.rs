@@ -46,7 +46,8 @@ pub(super) fn build_read_filter(scope: &TurnScope) -> Box<ReadRules> {
 /// Returns the context files that apply to a call on `file` and that the model does not have yet.
 /// The path is relative to the workspace.
 pub(super) async fn load_context_text(scope: &TurnScope, call: &str, file: &str) -> Option<String> {
-    // Skip files directly in the workspace, because its context files are in the system prompt.
+    // Skip files directly in the workspace: the context files that apply to them are in the system
+    // prompt.
     if !scope.spec.config.context_files || !file.contains('/') {
         return None;
     }

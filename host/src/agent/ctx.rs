@@ -138,7 +138,7 @@ impl TurnCtx {
         Ok(())
     }
 
-    /// Creates the message of an injection, and appends it to the session if `keep` is set.
+    /// Creates the message that a plugin injects, and appends it to the session if `keep` is set.
     pub(super) async fn add_injection(
         &self,
         plugin: &str,

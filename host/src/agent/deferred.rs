@@ -24,7 +24,7 @@ use crate::message::{EffectClass, ToolCall, ToolSpec};
 use crate::rank::{WordCounts, WordQuery};
 use crate::text::clean_line;
 use crate::tool::builtin::{build_tool_spec, run_with_arguments};
-use crate::tool::registry::{ToolRegistry, is_outside_source};
+use crate::tool::registry::{ToolRegistry, is_external_origin};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
 /// Name of the tool that finds deferred tools.
@@ -40,8 +40,8 @@ const MANY_TOOLS: usize = 10;
 /// Assumed window, in tokens, of a model whose window is not known.
 const USUAL_WINDOW: u64 = 128_000;
 
-/// Size in tokens up to which descriptions are never deferred, because the two tools that replace
-/// them need tokens as well.
+/// Total size of tool descriptions, in tokens, up to which the model gets them all: the two tools
+/// that replace deferred descriptions need tokens as well.
 const MIN_DEFERRED_TOKENS: u64 = 1_000;
 
 /// Number of bytes of a description that count as one token.
@@ -94,13 +94,13 @@ fn deferrable_origins(tools: &ToolRegistry) -> BTreeMap<String, (usize, u64)> {
         own.0 += 1;
         own.1 = own.1.saturating_add(bytes as u64);
     }
-    origins.retain(|origin, (n_tools, _)| is_outside_source(origin) || *n_tools >= MANY_TOOLS);
+    origins.retain(|origin, (n_tools, _)| is_external_origin(origin) || *n_tools >= MANY_TOOLS);
     origins
 }
 
 impl AgentSpec {
-    /// Whether the description of a tool is left out of requests. If the agent lacks `find_tools`
-    /// or `use_tool`, no description is left out.
+    /// Whether the description of a tool is left out of requests, so that the model must search for
+    /// it. If the agent lacks `find_tools` or `use_tool`, no description is left out.
     pub(super) fn is_deferred(&self, spec: &ToolSpec) -> bool {
         let origin = spec.plugin.as_ref();
         origin.is_some_and(|origin| self.deferred.contains(origin))
@@ -118,7 +118,7 @@ pub(super) fn resolve_use_call(call: ToolCall) -> ToolCall {
     let name = call.arguments.get("name").and_then(Value::as_str);
     let arguments = match call.arguments.get("arguments") {
         Some(Value::Object(_)) => call.arguments.get("arguments").cloned(),
-        // Some models write the object as a string.
+        // Some models write the arguments as a string with JSON text instead of a JSON object.
         Some(Value::String(text)) => {
             let parsed: Option<Value> = serde_json::from_str(text).ok();
             parsed.filter(Value::is_object)
@@ -179,7 +179,10 @@ impl FindTools {
         let specs = callable_deferred_tools(&scope, asked.from.as_deref());
         if specs.is_empty() {
             return ToolOutput::error(match &asked.from {
-                Some(from) => format!("there are no tools of `{}`", clean_line(from, 64)),
+                Some(from) => format!(
+                    "`from`: `{}` is not a plugin or MCP server with tools to search",
+                    clean_line(from, 64)
+                ),
                 None => "there are no other tools".to_owned(),
             });
         }
@@ -210,7 +213,7 @@ fn callable_deferred_tools(scope: &TurnScope, from: Option<&str>) -> Vec<Arc<Too
 fn describe_matches(mut query: WordQuery, specs: &[Arc<ToolSpec>]) -> String {
     let counted: Vec<(WordCounts, &Arc<ToolSpec>)> = specs
         .iter()
-        .map(|spec| (query.count_words(&searchable_text(spec)), spec))
+        .map(|spec| (query.count_words(&tool_search_text(spec)), spec))
         .collect();
     let mut found: Vec<(f64, &Arc<ToolSpec>)> = counted
         .iter()
@@ -221,7 +224,7 @@ fn describe_matches(mut query: WordQuery, specs: &[Arc<ToolSpec>]) -> String {
     found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     if found.is_empty() {
         return format!(
-            "no tool has these words; other words may find it, and `from` alone lists names. {} can be found",
+            "no tool has these words; try others, or give only `from` to list names. {} tools can be found",
             specs.len()
         );
     }
@@ -282,7 +285,7 @@ fn list_tool_names(specs: &[Arc<ToolSpec>]) -> String {
 /// Returns the text in which the words of a query are counted: the tool's name split into words,
 /// its description, and the names and descriptions of its arguments. The name appears twice, so
 /// that it has more weight.
-fn searchable_text(spec: &ToolSpec) -> String {
+fn tool_search_text(spec: &ToolSpec) -> String {
     let name = split_camel_case(&spec.name);
     let mut text = format!("{name} {name} {}", spec.description);
     let properties = spec.parameters.get("properties").and_then(Value::as_object);
@@ -439,7 +442,7 @@ mod tests {
         assert_eq!(first("list issues"), "mcp__a__list_issues");
         assert_eq!(first("mailbox recipient"), "mcp__a__send");
         let nothing = describe_matches(WordQuery::new("zebra").unwrap(), &specs);
-        assert!(nothing.contains("3 can be found"), "{nothing}");
+        assert!(nothing.contains("3 tools can be found"), "{nothing}");
     }
 
     #[test]

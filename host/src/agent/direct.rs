@@ -20,13 +20,13 @@ use crate::point::payload::{Source, StopReason, TurnSummary};
 use crate::session::Body;
 
 /// A turn in which only hooks are called.
-pub struct DirectTurn<'a> {
+pub struct HookOnlyTurn<'a> {
     agent: &'a mut LiveAgent,
     scope: Arc<TurnScope>,
     started: Instant,
 }
 
-impl<'a> DirectTurn<'a> {
+impl<'a> HookOnlyTurn<'a> {
     /// Begins a turn in which only hooks are called.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl<'a> DirectTurn<'a> {
         agent.dispatcher.begin_turn();
         let session = agent.spec.session.clone();
         session.cut_turn()?;
-        let scope = agent.enter_turn(CancellationToken::new());
+        let scope = agent.create_turn_scope(CancellationToken::new());
         session.append(Body::TurnStart {
             turn: scope.number,
             input: String::new(),
@@ -55,7 +55,7 @@ impl<'a> DirectTurn<'a> {
     }
 }
 
-impl DirectTurn<'_> {
+impl HookOnlyTurn<'_> {
     /// Calls the hooks of a point in the given step of the turn, and waits for hooks in the
     /// background. Messages that the hooks add emit events as in any turn. `call` is the id of the
     /// tool call in the payload.
@@ -87,7 +87,7 @@ impl DirectTurn<'_> {
         Ok(out)
     }
 
-    /// Returns the caller for the given step of the turn.
+    /// Returns the caller that hooks see if they are called in the given step of the turn.
     pub fn direct_caller(&self, step: u32) -> Caller {
         self.scope.turn_caller(step)
     }
@@ -102,7 +102,7 @@ impl DirectTurn<'_> {
         let summary = TurnSummary {
             stop: StopReason::Done,
             steps: 0,
-            tool_calls: self.scope.budget.n_calls(),
+            tool_calls: self.scope.budget.n_tool_calls(),
             usage: self.scope.budget.usage(),
             cost_usd: cost.usd,
             unpriced_tokens: cost.unpriced_tokens,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::judged::ObserverCallCache;
-use super::sink::AgentSink;
+use super::sink::AgentDispatchSink;
 use super::spec::AgentSpec;
 use crate::event::Event;
 use crate::message::Message;
@@ -14,16 +14,17 @@ use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::{DispatchResult, Dispatcher};
-use crate::point::merge::injected_message;
+use crate::point::merge::create_injected_message;
 use crate::point::outcome::Injection;
 use crate::session::{self, Body};
 
-/// Connects a turn to the hooks and, for text that hooks have checked, to observers.
+/// Calls the hooks in a turn, and emits events to observers. Texts in the events are emitted after
+/// hooks have checked them.
 pub(super) struct EventEmitter {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) dispatcher: Arc<Dispatcher>,
-    pub(super) sink: Arc<AgentSink>,
-    /// Cache of the calls that hooks have already changed for observers.
+    pub(super) sink: Arc<AgentDispatchSink>,
+    /// Cache of the calls as observers see them, after hooks changed or masked them.
     pub(super) judged_calls: ObserverCallCache,
 }
 
@@ -31,7 +32,7 @@ impl EventEmitter {
     pub(super) fn new(
         spec: Arc<AgentSpec>,
         dispatcher: Arc<Dispatcher>,
-        sink: Arc<AgentSink>,
+        sink: Arc<AgentDispatchSink>,
     ) -> Self {
         Self {
             spec,
@@ -66,7 +67,7 @@ impl EventEmitter {
         plugin: &str,
         Injection { text, keep }: Injection,
     ) -> Result<Message, session::Error> {
-        let message = injected_message(plugin, &text);
+        let message = create_injected_message(plugin, &text);
         let plugin = plugin.to_owned();
         self.spec.session.append(Body::Injected {
             plugin: plugin.clone(),

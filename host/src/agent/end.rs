@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::answer_schema::TurnAnswerSchemaCheck;
-use super::calls::finish_call;
+use super::calls::run_post_tool_hooks;
 use super::outcome::{Error, TurnOutcome};
 use super::stop::{EarlyStop, blocking_hook_text, withheld_text};
 use super::turn::TurnRun;
@@ -13,7 +13,7 @@ use crate::message::{Message, Role};
 use crate::point::catalog as at;
 use crate::point::payload::{FailureReport, StopReason, TurnSummary};
 use crate::session::Body;
-use crate::text::error_chain;
+use crate::text::format_error_chain;
 
 /// Prefix of the last line of the output of a turn whose model failed; the reason follows.
 const NO_ANSWER: &str = "[the model gave no answer: ";
@@ -44,7 +44,7 @@ pub fn unsaved_answer(output: &str) -> Option<&str> {
 
 /// Returns the incomplete answer in the output of a failed turn, without the reason.
 #[must_use]
-pub fn partial_answer(output: &str) -> &str {
+pub fn unfinished_answer(output: &str) -> &str {
     let reasons = [NO_ANSWER, WRONG_ANSWER, LOOP_FAILED, HOST_FAILED];
     let begun = reasons.iter().find_map(|reason| output.rsplit_once(reason));
     begun.map_or("", |(begun, _)| begun)
@@ -54,7 +54,7 @@ pub fn partial_answer(output: &str) -> &str {
 /// `shown` is not its prefix. White space is ignored in the comparison, because the parts of an
 /// answer are joined in different ways.
 #[must_use]
-pub fn remaining_output<'a>(output: &'a str, shown: &str) -> &'a str {
+pub fn find_unshown_output<'a>(output: &'a str, shown: &str) -> &'a str {
     let mut chars = output.char_indices().filter(|(_, c)| !c.is_whitespace());
     let mut end = 0;
     for wanted in shown.chars().filter(|c| !c.is_whitespace()) {
@@ -69,7 +69,7 @@ pub fn remaining_output<'a>(output: &'a str, shown: &str) -> &'a str {
 /// Result, for the model, of a call that the user interrupted.
 const CANCELLED: &str = "[cancelled: the user interrupted the turn before this call had a result]";
 
-/// Result, for the model, of a call that was open when the turn ended for another reason.
+/// Result, for the model, of a tool call that had no result when the turn ended for another reason.
 const ABANDONED: &str = "[abandoned: the turn ended before this call had a result]";
 
 impl TurnRun<'_> {
@@ -110,7 +110,7 @@ impl TurnRun<'_> {
                 (StopReason::Failed, Some(text), None)
             }
             Err(EarlyStop::Host(error)) => {
-                let why = error_chain(&error) + MAKE_ROOM;
+                let why = format_error_chain(&error) + MAKE_ROOM;
                 self.report_failure("session", &why).await;
                 if let Some(answer) = self.unkept.take().filter(|text| !text.trim().is_empty()) {
                     given = self.output_incomplete_answer(answer).await;
@@ -151,7 +151,7 @@ impl TurnRun<'_> {
         self.ctx
             .dispatch_point::<at::TurnEnd>(outcome.summary.clone())
             .await;
-        self.apply_halt(&mut outcome);
+        self.block_after_hook_failure(&mut outcome);
         if let Some(keeping) = self.keeping.take() {
             // The task logs its own errors.
             let _ = keeping.await;
@@ -184,7 +184,7 @@ impl TurnRun<'_> {
 
     /// Changes the stop reason to `Blocked` if a hook with `on_failure = "block"` failed at a point
     /// that cannot be blocked.
-    fn apply_halt(&self, outcome: &mut TurnOutcome) {
+    fn block_after_hook_failure(&self, outcome: &mut TurnOutcome) {
         if !self.agent.is_main() {
             return;
         }
@@ -201,7 +201,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Adds a result for every open call, and stores the streamed part of an interrupted answer.
+    /// Adds a result for every tool call that has none yet, and stores the part of an interrupted
+    /// answer that was already streamed.
     async fn close_open_calls(&mut self, stop: StopReason) -> Result<(), EarlyStop> {
         let why = if stop == StopReason::Cancelled {
             CANCELLED
@@ -215,7 +216,7 @@ impl TurnRun<'_> {
         let ran = self.calls.take_unwritten_calls();
         let (mut known, mut inject) = (Vec::with_capacity(ran.len()), Vec::new());
         for mut call in ran {
-            let finished = finish_call(&self.ctx, &mut self.reflected, &mut call).await;
+            let finished = run_post_tool_hooks(&self.ctx, &mut self.reflected, &mut call).await;
             drop(call);
             let result = Arc::unwrap_or_clone(finished.value).result;
             let id = result.call_id.clone();
@@ -238,8 +239,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Outputs the last text that the model wrote before the loop of the turn failed, as far as
-    /// hooks allow.
+    /// Outputs the last text that the model wrote before the plugin's agent loop that runs the turn
+    /// failed, as far as hooks allow.
     async fn output_last_text(&mut self) -> Result<(), EarlyStop> {
         let draft = self.answer.take_last_model_text();
         match draft.trim().is_empty() {
@@ -248,11 +249,12 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Outputs an incomplete answer of a turn that failed.
+    /// Outputs the incomplete answer that the model gave before the turn failed.
     async fn output_incomplete_answer(&mut self, text: String) -> Result<(), EarlyStop> {
         self.answers = TurnAnswerSchemaCheck::default();
         match self.emit_output(text).await {
-            // The refusal is already in the output, and the turn counts as failed in any case.
+            // The refusal by the hook is already in the output, and the turn counts as failed in
+            // any case.
             Err(EarlyStop::Blocked(_)) => Ok(()),
             given => given,
         }
@@ -284,7 +286,7 @@ impl TurnRun<'_> {
         TurnSummary {
             stop,
             steps: self.ctx.step,
-            tool_calls: self.ctx.scope.budget.n_calls(),
+            tool_calls: self.ctx.scope.budget.n_tool_calls(),
             usage: self.ctx.scope.budget.usage(),
             cost_usd: cost.usd,
             unpriced_tokens: cost.unpriced_tokens,
@@ -316,7 +318,7 @@ mod tests {
 
     use tokio_util::sync::CancellationToken;
 
-    use super::remaining_output;
+    use super::find_unshown_output;
     use crate::agent::{AgentConfig, AgentSpec, LiveAgent, TurnSpec};
     use crate::event::Events;
     use crate::point::payload::Source;
@@ -335,7 +337,7 @@ mod tests {
         let mut tools = ToolRegistry::default();
         if place.is_dir() {
             let workspace = Arc::new(Workspace::open(place).unwrap());
-            for tool in builtin::all(&workspace) {
+            for tool in builtin::all_builtin_tools(&workspace) {
                 tools.add(tool).unwrap();
             }
         }
@@ -434,7 +436,7 @@ mod tests {
         ];
         for (output, shown, expected) in table {
             assert_eq!(
-                remaining_output(output, shown),
+                find_unshown_output(output, shown),
                 expected,
                 "{output:?} {shown:?}"
             );

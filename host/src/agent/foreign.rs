@@ -20,13 +20,13 @@ use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::payload::{FinishedCall, Source, TurnInput};
 use crate::session::Body;
-use crate::text::error_chain;
+use crate::text::format_error_chain;
 use crate::tool::approval::{ApprovalAnswer, Approver, Question};
 use crate::tool::registry::ToolEntry;
 use crate::tool::subject::Subject;
-use crate::tool::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
+use crate::tool::{FileTrackingMethod, SharedTool, Tool, ToolCtx, ToolOutput};
 
-/// Refusal of a request that was not judged because the session is closing.
+/// Refusal of a request of another agent on which no guard decided, because the session is closing.
 const ENDED: &str = "the guard ends";
 
 /// Request of another agent to judge a call, a result or a prompt.
@@ -43,7 +43,7 @@ pub enum ExternalAgentAction {
     /// A tool call that is about to run. If this host has an equivalent tool, the call has the name
     /// and the arguments of that tool.
     Call {
-        /// Call as the agent is about to run it.
+        /// Call as the other agent is about to run it.
         call: ToolCall,
         /// Effect class of the tool.
         effect_class: EffectClass,
@@ -74,7 +74,7 @@ pub struct ExternalAgentVerdict {
     pub refused: Option<String>,
     /// Question that the agent must ask its user before the call runs; `None` if none is required.
     pub asked: Option<String>,
-    /// Change by hooks; `None` if nothing changed.
+    /// New value of what hooks changed; `None` if they changed nothing.
     pub changed: Option<ExternalAgentChange>,
     /// Texts of hooks for the model, each with the name of its plugin.
     pub notes: Vec<String>,
@@ -169,7 +169,7 @@ async fn judge_call(
     let own = tools.get(&call.name);
     let own = own.filter(|own| own.spec.plugin.is_none());
     let entry =
-        external_agent_tool_entry(&call.name, effect_class, own.map(|own| own.tool.clone()));
+        build_external_tool_entry(&call.name, effect_class, own.map(|own| own.tool.clone()));
     gate.emit_call(&call).await;
     let (mut proposed, mut notes) = (call.clone(), Vec::new());
     let subject = match gate
@@ -194,8 +194,11 @@ async fn judge_call(
         subject,
         notes,
     };
-    if let Err(error) = gate.record_start(&allowed) {
-        let why = format!("the session of the guard failed: {}", error_chain(&error));
+    if let Err(error) = gate.record_call_start(&allowed) {
+        let why = format!(
+            "the call cannot be recorded in the session of the guard: {}",
+            format_error_chain(&error)
+        );
         return ExternalAgentVerdict::refused(why);
     }
     ExternalAgentVerdict {
@@ -208,7 +211,7 @@ async fn judge_call(
 impl ToolCallGate<'_> {
     /// Records that another agent is about to run a call. Does not wait for the disk: after a power
     /// failure, the other agent's own log is the record of its calls.
-    fn record_start(&self, allowed: &AllowedCall) -> Result<(), crate::session::Error> {
+    fn record_call_start(&self, allowed: &AllowedCall) -> Result<(), crate::session::Error> {
         self.scope.spec.session.append(Body::ToolStart {
             call: allowed.call.id.clone(),
             name: allowed.call.name.clone(),
@@ -220,7 +223,8 @@ impl ToolCallGate<'_> {
     }
 }
 
-/// Judges the result of a call with the hooks of `post-tool`.
+/// Calls the hooks of `post-tool` with the result of another agent's call, and returns their
+/// verdict.
 async fn judge_result(
     gate: ToolCallGate<'_>,
     call: ToolCall,
@@ -252,7 +256,7 @@ async fn judge_result(
     ExternalAgentVerdict {
         changed,
         notes: notes
-            .map(|(plugin, injection)| injected_text(plugin, &injection.text))
+            .map(|(plugin, injection)| format_injected_text(plugin, &injection.text))
             .collect(),
         ..ExternalAgentVerdict::default()
     }
@@ -282,7 +286,7 @@ async fn judge_prompt(scope: &TurnScope, caller: &Caller, text: String) -> Exter
     ExternalAgentVerdict {
         changed,
         notes: notes
-            .map(|(plugin, injection)| injected_text(plugin, &injection.text))
+            .map(|(plugin, injection)| format_injected_text(plugin, &injection.text))
             .collect(),
         ..ExternalAgentVerdict::default()
     }
@@ -293,10 +297,10 @@ fn refusal_text(AttributedText { plugin, text }: &AttributedText) -> String {
 }
 
 fn hook_note_text(AttributedText { plugin, text }: &AttributedText) -> String {
-    injected_text(plugin, text)
+    format_injected_text(plugin, text)
 }
 
-fn injected_text(plugin: &str, text: &str) -> String {
+fn format_injected_text(plugin: &str, text: &str) -> String {
     format!("[note from {plugin}: {text}]")
 }
 
@@ -338,8 +342,8 @@ impl Tool for ExternalAgentTool {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileTracking {
-        FileTracking::Unneeded
+    fn file_tracking(&self) -> FileTrackingMethod {
+        FileTrackingMethod::Unneeded
     }
 
     fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
@@ -355,7 +359,7 @@ impl Tool for ExternalAgentTool {
     }
 }
 
-fn external_agent_tool_entry(
+fn build_external_tool_entry(
     name: &str,
     effect_class: EffectClass,
     own: Option<SharedTool>,

@@ -27,7 +27,7 @@ impl AgentHaltReason {
         });
     }
 
-    /// Whether a reason is set, so the turn must end.
+    /// Whether a reason to end the turn is set.
     pub(super) fn is_set(&self) -> bool {
         self.0.borrow().is_some()
     }

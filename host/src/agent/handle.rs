@@ -12,14 +12,14 @@ use super::host_calls::PluginCalls;
 use super::lifecycle::LiveAgent;
 use super::scope::{ActiveTurns, TurnScope};
 use super::sink::{HookEffectExecutor, StoreWriter, log_plugin_line};
-use crate::checkpoint::{CallOrigin, CallWrites};
+use crate::checkpoint::{CallFileRecorder, CallOrigin};
 use crate::event::{Event, Events};
 use crate::message::{Message, Parts};
 use crate::point::caller::Caller;
-use crate::point::defined::DefinedPoints;
+use crate::point::defined::PluginDefinedPoints;
 use crate::point::dispatch::Dispatcher;
 use crate::point::handle::{
-    AgentHandle, AgentPreset, AgentReport, AgentTask, ChangeRecorder, ConcurrentAgentTask,
+    AgentHandle, AgentPreset, AgentReport, AgentTask, ConcurrentAgentTask, FileChangeRecorder,
     HandleError, ModelQuestion, ModelReply, PersonAnswer, PersonQuestion, PointAnswer, StateWrite,
 };
 use crate::point::outcome::{Effect, Level};
@@ -44,7 +44,7 @@ pub struct SessionHandle {
     /// this handle, when the hooks are known. The reference is weak because the dispatcher holds
     /// the hooks and the hooks hold this handle: a strong one would form a cycle that is never
     /// freed.
-    agent: OnceLock<(Weak<Dispatcher>, DefinedPoints, ActiveTurns)>,
+    agent: OnceLock<(Weak<Dispatcher>, PluginDefinedPoints, ActiveTurns)>,
 }
 
 impl SessionHandle {
@@ -62,7 +62,7 @@ impl SessionHandle {
     }
 
     /// Sets the agent and the plugin-defined points. Only the first call has an effect.
-    pub(crate) fn set_agent(&self, agent: &LiveAgent, points: DefinedPoints) {
+    pub(crate) fn set_agent(&self, agent: &LiveAgent, points: PluginDefinedPoints) {
         let dispatcher = Arc::downgrade(&agent.dispatcher);
         let turns = agent.family.active_turns.clone();
         let _ = self.agent.set((dispatcher, points, turns));
@@ -77,7 +77,7 @@ impl SessionHandle {
     }
 }
 
-/// Defines a method that passes the call to the caller's running turn.
+/// Defines a method that forwards a plugin's call to the running turn of the calling agent.
 macro_rules! in_turn {
     ($method:ident($($name:ident: $of:ty),+) -> $answer:ty) => {
         fn $method<'a>(
@@ -117,9 +117,9 @@ impl AgentHandle for SessionHandle {
         &self,
         plugin: &Arc<str>,
         caller: &Caller,
-    ) -> Option<Arc<dyn ChangeRecorder>> {
+    ) -> Option<Arc<dyn FileChangeRecorder>> {
         let turn = self.active_turn(caller).ok()?;
-        Some(Arc::new(CallWrites {
+        Some(Arc::new(CallFileRecorder {
             checkpoints: turn.family.checkpoints.clone(),
             origin: CallOrigin {
                 turn: turn.family.root.turn(),
@@ -219,7 +219,7 @@ impl AgentHandle for SessionHandle {
             let Some(dispatcher) = dispatcher.upgrade() else {
                 return Err(HandleError::Failed("the session is over".to_owned()));
             };
-            let called = points.call(&dispatcher, plugin, name, payload, &caller);
+            let called = points.call_point(&dispatcher, plugin, name, payload, &caller);
             called.await
         })
     }

@@ -1,5 +1,5 @@
-//! Input of a turn: the text that starts it, steering while it runs, and follow-ups when it is
-//! about to end.
+//! Adds the user's texts to a turn: the input that starts it, texts sent while it runs (steering),
+//! and texts for its end (follow-ups).
 
 use super::answer::CurrentAnswerState;
 use super::assess::{apply_ask_first_rule, assess_input};
@@ -96,8 +96,8 @@ impl TurnRun<'_> {
         Ok(assessment.decision)
     }
 
-    /// Takes every text that was queued for the next safe point. Returns whether the model has new
-    /// text to read.
+    /// Adds every text that was queued for the next request to the model to the conversation.
+    /// Returns whether the model has new text to read.
     pub(super) async fn take_queued_steering_texts(&mut self) -> Result<bool, EarlyStop> {
         let mut is_new = false;
         while let Some((queued, received)) = self.receive_queued_text(SteeringQueue::Steering).await
@@ -124,8 +124,8 @@ impl TurnRun<'_> {
         }
     }
 
-    /// Takes the next text from the queue for the end of the turn. The turn then continues and gets
-    /// the full number of steps again. Returns whether there was such a text.
+    /// Takes the next follow-up: a queued text with which the turn continues instead of ending. The
+    /// turn then gets the full number of steps again. Returns whether there was a follow-up.
     pub(super) async fn take_follow_up(&mut self) -> Result<bool, EarlyStop> {
         while let Some((queued, received)) =
             self.receive_queued_text(SteeringQueue::FollowUps).await
@@ -205,7 +205,7 @@ impl TurnRun<'_> {
     /// Activates the skills that were invoked for this turn. Returns the invoked skill that a
     /// subagent is to carry out, if there is one.
     pub(super) async fn activate_invoked_skills(&mut self) -> Option<InvokedSkill> {
-        self.end_skills_of_dropped_turn().await;
+        self.end_dropped_turn_skills().await;
         if let Some(before) = self.interrupted_turn().cloned() {
             self.restore_interrupted_turn(&before);
         }
@@ -238,7 +238,7 @@ impl TurnRun<'_> {
     }
 
     /// Ends the skills that an earlier turn activated but did not end, because it was dropped.
-    async fn end_skills_of_dropped_turn(&self) {
+    async fn end_dropped_turn_skills(&self) {
         let caller = self.ctx.caller();
         let own = &self.ctx.scope.skills.own;
         for left in own.take_finished_skills(|skill| !skill.is_lasting) {

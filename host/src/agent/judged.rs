@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::lock::lock;
 
-/// Maximum total length in bytes of the texts of a cached call.
+/// Maximum total length in bytes of the texts of a call that is cached.
 const MAX_KEPT_BYTES: usize = 16 << 10;
 
 /// Maximum number of cached calls.
@@ -21,7 +21,7 @@ struct CachedObserverCall {
     text: String,
     /// Plugins whose code caused the call.
     chain: Vec<Arc<str>>,
-    /// Name and arguments that observers see.
+    /// Name and arguments of the call as observers see them.
     shown: (String, Value),
 }
 
@@ -30,8 +30,9 @@ struct CachedObserverCall {
 pub(super) struct ObserverCallCache(Mutex<VecDeque<CachedObserverCall>>);
 
 impl ObserverCallCache {
-    /// Returns the name and arguments that observers see of a call. The cached call must have been
-    /// caused by the same plugins, because some hooks are not called for some callers.
+    /// Returns the name and arguments that observers see of a call, if the cache contains the same
+    /// call with the same chain of calling plugins. The chain matters because some hooks are not
+    /// called for some callers.
     pub(super) fn find_cached_observer_call(
         &self,
         text: &str,

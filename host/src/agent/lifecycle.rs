@@ -14,8 +14,8 @@ use super::compact::CompactionState;
 use super::emitter::EventEmitter;
 use super::outcome::Error;
 use super::replace::PluginReplacements;
-use super::scope::{AgentFamily, TurnScope};
-use super::sink::{AgentSink, HookEffectExecutor};
+use super::scope::{AgentTreeState, TurnScope};
+use super::sink::{AgentDispatchSink, HookEffectExecutor};
 use super::skill::active::ActiveSkills;
 use super::skill::ready::InvokedSkill;
 use super::spec::AgentSpec;
@@ -27,9 +27,9 @@ use crate::point::catalog::{Error as ErrorPoint, SessionEnd, SessionStart};
 use crate::point::dispatch::Dispatcher;
 use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, SessionInfo};
-use crate::session::{self, Body, Entry, Undone};
+use crate::session::{self, Body, Entry, UndoneTurn};
 use crate::tool::approval::{SessionApproval, SessionApprovals};
-use crate::tool::background::BackgroundGuard;
+use crate::tool::background::BackgroundStopGuard;
 
 /// Lower bound for the wait for background hooks when the session ends. This is wall-clock time: it
 /// includes waits during which the deadlines of the hooks are suspended.
@@ -42,25 +42,25 @@ const MAX_SETTLE: Duration = Duration::from_secs(60);
 pub(crate) struct LiveAgent {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) dispatcher: Arc<Dispatcher>,
-    pub(super) sink: Arc<AgentSink>,
+    pub(super) sink: Arc<AgentDispatchSink>,
     pub(super) steering: SteerHandle,
     pub(super) replacements: PluginReplacements,
     pub(super) approvals: Arc<SessionApprovals>,
     /// Active skills: those of the running turn, and those that stay active across turns.
     pub(super) skills: Arc<ActiveSkills>,
-    /// The skill that the next turn begins with.
+    /// Skill that the user invoked for the next turn.
     pub(super) invoked: Option<InvokedSkill>,
-    pub(super) family: AgentFamily,
+    pub(super) family: AgentTreeState,
     /// Scope of the running turn, or of the last one, which is kept because background hooks may
     /// outlive their turn.
     pub(super) scope: Option<Arc<TurnScope>>,
     pub(super) compaction: CompactionState,
     /// The stable parts of the system prompt, as built in the first turn; later turns reuse them.
     pub(super) frozen: Option<Vec<PromptPart>>,
-    /// Latest record in the session of the parts that the system prompt has.
+    /// Last entry in the session file that lists the parts of the system prompt.
     pub(super) ledger: Option<Body>,
     pub(super) is_announced: bool,
-    /// Events to emit right after the event that the session is open.
+    /// Events to emit right after the event which reports that the session is open.
     pub(super) opening: Vec<Event>,
     pub(super) is_started: bool,
     /// Earlier turns that are being archived.
@@ -69,25 +69,25 @@ pub(crate) struct LiveAgent {
     /// program.
     pub(super) is_background_told: bool,
     /// Ends the background commands when the agent is dropped; `None` for a subagent.
-    pub(super) background_guard: Option<BackgroundGuard>,
+    pub(super) background_guard: Option<BackgroundStopGuard>,
 }
 
 impl LiveAgent {
-    /// Creates an agent that shares the state of its family: the main agent and all subagents.
-    pub(super) fn new_in_family(spec: AgentSpec, family: AgentFamily) -> Self {
+    /// Creates an agent with the state `family`, which the main agent shares with all subagents.
+    pub(super) fn new_with_shared_state(spec: AgentSpec, family: AgentTreeState) -> Self {
         let outlet = HookEffectExecutor {
             session: spec.session.clone(),
             events: spec.events.clone(),
             keep: spec.keep_in_store.clone(),
         };
-        let sink = AgentSink::new(
+        let sink = AgentDispatchSink::new(
             outlet,
             spec.name.clone(),
             family.halt.clone(),
             family.root.clone(),
         );
         let sink = Arc::new(sink);
-        let approvals = SessionApprovals::of_session(spec.session.id());
+        let approvals = SessionApprovals::for_session(spec.session.id());
         if spec.config.keeps_approvals && family.parent.is_none() {
             let kept = spec.session.session_approvals().into_iter();
             approvals.restore(kept.map(|(tool, part)| {
@@ -109,7 +109,7 @@ impl LiveAgent {
             steering: SteerHandle::default(),
             replacements: PluginReplacements::default(),
             approvals: Arc::new(approvals),
-            skills: Arc::new(ActiveSkills::of_session(&spec.session, &spec.skills)),
+            skills: Arc::new(ActiveSkills::for_session(&spec.session, &spec.skills)),
             invoked: None,
             family,
             scope: None,
@@ -168,8 +168,8 @@ impl LiveAgent {
     pub(crate) async fn undo_turn(
         &mut self,
         entries: &[Entry],
-    ) -> Result<Option<Undone>, session::Error> {
-        // The turn to undo may be the one that is being archived.
+    ) -> Result<Option<UndoneTurn>, session::Error> {
+        // Stop the archiving first, because the turn to undo may be the one that is being archived.
         self.archival.stop_archiving().await;
         let undone = self.spec.session.undo(entries)?;
         self.compaction.allow_compaction_retry();
@@ -185,7 +185,7 @@ impl LiveAgent {
         &mut self,
         entries: &[Entry],
         turn: u32,
-    ) -> Result<Vec<Undone>, session::Error> {
+    ) -> Result<Vec<UndoneTurn>, session::Error> {
         self.archival.stop_archiving().await;
         let undone = self.spec.session.rewind(entries, turn)?;
         self.compaction.allow_compaction_retry();
@@ -200,7 +200,7 @@ impl LiveAgent {
     }
 
     /// Creates the scope of a turn: the state that the turn shares with hooks and tools.
-    pub(super) fn enter_turn(&mut self, cancel: CancellationToken) -> Arc<TurnScope> {
+    pub(super) fn create_turn_scope(&mut self, cancel: CancellationToken) -> Arc<TurnScope> {
         let scope = TurnScope::new(
             self.spec.clone(),
             EventEmitter::new(
@@ -246,7 +246,7 @@ impl LiveAgent {
         if have_ended {
             self.wait_for_background_hooks().await;
         }
-        self.spec.session.record_statuses();
+        self.spec.session.record_changed_statuses();
         self.spec.session.synced().await?;
         if self.is_main() {
             let checkpoints = self.checkpoints();
@@ -261,7 +261,7 @@ impl LiveAgent {
 
     /// Ends the commands in the background, and reports those that were running.
     async fn close_background_commands(&self) {
-        let ended = self.spec.background.close_commands().await;
+        let ended = self.spec.background.stop_all_and_close().await;
         if !ended.is_empty() {
             let text = format!(
                 "background commands ended with the session: {}",
@@ -291,8 +291,9 @@ impl LiveAgent {
         self.archive_ready_turns(&scope).await;
     }
 
-    /// Waits briefly for the summaries in preparation, and archives the turns whose summaries are
-    /// ready. Called when the session is closed; all other turns stay due.
+    /// Waits briefly for the summaries that are being prepared, and archives the turns whose
+    /// summaries are ready. Called when the session is closed; all other turns remain to be
+    /// archived.
     pub(super) async fn close_archival(&mut self) {
         let Some(scope) = self.scope.clone() else {
             return;
@@ -309,13 +310,13 @@ impl LiveAgent {
 
     /// Replaces plugins with new versions that are queued; `scope` is the scope of the running
     /// turn.
-    pub(super) fn apply_replacements(&mut self, scope: Option<&TurnScope>) {
+    pub(super) fn apply_plugin_replacements(&mut self, scope: Option<&TurnScope>) {
         self.replacements
             .apply_queued(&mut self.spec, &self.dispatcher, scope);
     }
 
     /// Returns the queue of plugins that replace loaded ones.
-    pub(crate) fn replacements(&self) -> PluginReplacements {
+    pub(crate) fn replacement_queue(&self) -> PluginReplacements {
         self.replacements.clone()
     }
 

@@ -77,8 +77,8 @@ mod watchers;
 
 pub use answer_schema::AnswerSchema;
 pub use archive::{
-    ArchivalConfig, ArchiveSummaryConfig, ArchiveTriggerConfig, HolderListConfig, SummaryStyle,
-    check as check_archival,
+    ArchivalConfig, ArchiveHolderListConfig, ArchiveSummaryConfig, ArchiveTriggerConfig,
+    SummaryStyle, check as check_archival,
 };
 pub(crate) use between::EndedPluginCall;
 pub(crate) use budget::CountedCalls;
@@ -87,9 +87,9 @@ pub use call::NO_TOOL;
 pub use compact::CompactConfig;
 pub use config::AgentConfig;
 #[doc(hidden)]
-pub use direct::DirectTurn;
+pub use direct::HookOnlyTurn;
 #[doc(hidden)]
-pub use end::{partial_answer, remaining_output, unsaved_answer};
+pub use end::{find_unshown_output, unfinished_answer, unsaved_answer};
 pub use foreign::{ExternalAgentAction, ExternalAgentChange, ExternalAgentVerdict, ForeignRequest};
 pub use handle::SessionHandle;
 pub(crate) use lifecycle::LiveAgent;
@@ -98,9 +98,9 @@ pub use outside::{
     ClientCallReceiver, ClientCallResult, ClientCallSender, ClientToolCall, ToolsOfferedToClients,
 };
 pub use reflect::ReflectConfig;
-pub(crate) use replace::{PluginReplacement, PluginReplacements, WeakReplacements};
+pub(crate) use replace::{PluginReplacement, PluginReplacements, WeakReplacementQueue};
 pub use sink::StoreWriter;
 pub(crate) use spec::{AgentSpec, TurnSpec};
-pub use steering::{SteerHandle, Waiting};
+pub use steering::{QueuedTextView, SteerHandle};
 pub use subagent::SubagentsConfig;
 pub(crate) use subagent::preset::SubagentPresets;

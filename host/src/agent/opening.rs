@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::archive::live::add_query_tool as add_query;
 use super::deferred::defer_tools;
 use super::lifecycle::LiveAgent;
-use super::scope::{ActiveTurns, AgentFamily};
+use super::scope::{ActiveTurns, AgentTreeState};
 use super::skill::catalogue;
 use super::skill::memory::SkillMemory;
 use super::skill::tool::add_tool;
@@ -17,40 +17,40 @@ use crate::event::Event;
 use crate::point::outcome::Level;
 use crate::text::clean_line;
 use crate::tool::SharedTool;
-use crate::tool::background::BackgroundGuard;
+use crate::tool::background::BackgroundStopGuard;
 
 impl LiveAgent {
     /// Creates the main agent of a session, which has not run a turn yet.
     #[must_use]
     pub(crate) fn new(mut spec: AgentSpec) -> Self {
-        let family = AgentFamily {
+        let family = AgentTreeState {
             session: spec.session.id().clone(),
             active_turns: ActiveTurns::default(),
             halt: Arc::default(),
             root: spec.session.clone(),
             parent: None,
             presets: Arc::default(),
-            skills: Arc::new(SkillMemory::of_session(&spec)),
+            skills: Arc::new(SkillMemory::for_session(&spec)),
             checkpoints: Arc::new(Checkpoints::new(CheckpointSpec {
                 config: spec.config.checkpoint.clone(),
                 session: spec.session.folder().unwrap_or_default(),
                 workspace: spec.workspace.clone(),
                 own_folders: spec.own_folders.to_vec(),
             })),
-            subagents: Arc::new(SubagentRegistry::of_session(&spec.session)),
+            subagents: Arc::new(SubagentRegistry::for_session(&spec.session)),
         };
         add_query(&mut spec, &family.active_turns);
         add_subagents(&mut spec, &family.active_turns);
         let notice = add_skills(&mut spec, &family.active_turns);
         let background = spec.background.clone();
-        let mut agent = Self::new_in_family(spec, family);
-        agent.background_guard = Some(BackgroundGuard(background));
+        let mut agent = Self::new_with_shared_state(spec, family);
+        agent.background_guard = Some(BackgroundStopGuard(background));
         let lasting = agent.skills.all();
-        let forgotten = SkillMemory::changed_skill_warnings(&agent.spec);
+        let forgotten = SkillMemory::list_changed_skill_warnings(&agent.spec);
         let forgotten = forgotten
             .into_iter()
             .map(|text| Event::notice(Level::Warn, text));
-        let lasting = lasting.iter().map(|skill| skill.event());
+        let lasting = lasting.iter().map(|skill| skill.activation_event());
         agent.queue_opening_events(lasting.chain(forgotten).chain(notice));
         let before = previous_run_events(&agent.spec);
         agent.queue_opening_events(before);
@@ -79,7 +79,7 @@ const MAX_LISTED_BYTES: usize = 300;
 fn previous_run_events(spec: &AgentSpec) -> Vec<Event> {
     let (kept, gone): (Vec<_>, Vec<_>) = spec
         .session
-        .statuses()
+        .plugin_status_lines()
         .into_iter()
         .partition(|(plugin, _)| spec.plugins.contains(plugin));
     let kept = kept.into_iter();
@@ -88,19 +88,20 @@ fn previous_run_events(spec: &AgentSpec) -> Vec<Event> {
         .collect();
     if !gone.is_empty() {
         let names: Vec<String> = gone.into_iter().map(|(plugin, _)| plugin).collect();
-        // Clear the status lines, so that this notice appears once.
+        // Clear the recorded status lines of these plugins, so that this notice does not appear
+        // again at the next start.
         let session = &spec.session;
         names
             .iter()
             .for_each(|plugin| session.set_status(plugin, ""));
-        events.push(list_notice(
+        events.push(notice_with_list(
             "status lines of plugins that no longer run are gone: ",
             &names.join(", "),
         ));
     }
     let ended = spec.session.approvals_of_previous_run();
     if !ended.is_empty() {
-        events.push(list_notice(
+        events.push(notice_with_list(
             "calls that you allowed for the previous run are asked about again: ",
             &ended.join("; "),
         ));
@@ -108,7 +109,7 @@ fn previous_run_events(spec: &AgentSpec) -> Vec<Event> {
     events
 }
 
-fn list_notice(what: &str, list: &str) -> Event {
+fn notice_with_list(what: &str, list: &str) -> Event {
     let text = clean_line(&format!("{what}{list}"), MAX_LISTED_BYTES);
     Event::notice(Level::Info, text)
 }

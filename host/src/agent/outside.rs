@@ -26,12 +26,13 @@ use crate::event::Event;
 use crate::message::{EffectClass, Parts, ToolCall, ToolResult, ToolSpec};
 use crate::point::payload::{Source, StopReason, TurnSummary};
 use crate::session::Body;
-use crate::text::error_chain;
-use crate::tool::FileTracking;
+use crate::text::format_error_chain;
+use crate::tool::FileTrackingMethod;
 use crate::tool::approval::Approver;
 use crate::tool::registry::ToolEntry;
 
-/// Maximum number of calls in one turn, and maximum age of a turn that still accepts calls.
+/// Maximum number of calls of clients in one turn, and maximum age of a turn to which further calls
+/// of clients are added.
 const MAX_CALLS: u32 = 100;
 const MAX_TURN: Duration = Duration::from_secs(60);
 
@@ -60,7 +61,8 @@ pub struct ClientToolCall {
     /// Name of the client, such as `client:editor`; the session and the events record it as the
     /// caller. Names of plugins cannot contain a `:`.
     pub client: Arc<str>,
-    /// Asks the user of the client about this call; `None` if the client cannot ask its user.
+    /// Object that asks the user of the client about this call; `None` if the client cannot ask its
+    /// user.
     pub approver: Option<Arc<dyn Approver>>,
     /// Token that cancels the call.
     pub cancel: CancellationToken,
@@ -69,7 +71,7 @@ pub struct ClientToolCall {
 /// Result of a call of a client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientCallResult {
-    /// Content of the result after the hooks.
+    /// Content of the tool's result, after the hooks have checked and changed it.
     pub content: Parts,
     /// Bytes of the blobs in the content, in order; `None` for an unreadable blob.
     pub bytes: Vec<Option<Vec<u8>>>,
@@ -81,9 +83,9 @@ pub struct ClientCallResult {
 
 /// Work that a client sends to the session.
 enum QueuedClientWork {
-    /// A call of a tool of this session, and the sender for its result.
+    /// Call of a tool of this session, and the sender for its result.
     Call(ClientToolCall, oneshot::Sender<ClientCallResult>),
-    /// A request for permission for something that the client does itself.
+    /// Request of another agent for a verdict on something that the agent does itself.
     Foreign(ForeignRequest, oneshot::Sender<ExternalAgentVerdict>),
 }
 
@@ -96,10 +98,10 @@ impl QueuedClientWork {
     }
 }
 
-/// Work of a client that is queued or in progress.
+/// Request of a client that is queued or in progress.
 struct PendingClientWork {
     work: QueuedClientWork,
-    /// Permit for the size of the arguments; see `MAX_HELD_KIB`.
+    /// Permit that counts the size of the call's arguments toward the limit `MAX_HELD_KIB`.
     room: OwnedSemaphorePermit,
 }
 
@@ -117,18 +119,18 @@ pub struct ClientCallReceiver {
     tools: watch::Sender<OfferedTools>,
 }
 
-/// Sending end of the channel, which clients have. Cheap to clone; the session stops serving when
-/// the last clone is dropped.
+/// Sending end of the channel through which clients call tools; each client has a clone. Cheap to
+/// clone; the session stops serving when the last clone is dropped.
 #[derive(Clone)]
 pub struct ClientCallSender {
     calls: mpsc::Sender<PendingClientWork>,
     tools: ToolsOfferedToClients,
-    /// Budget for the total size of arguments, in KiB.
+    /// Permits for the total size of the arguments of all unfinished calls, one permit per KiB.
     room: Arc<Semaphore>,
 }
 
-/// Tools that a session offers to clients, updated when they change. Cheap to clone; does not keep
-/// the session serving.
+/// Receiver of the list of tools that a session offers to clients, updated when the list changes.
+/// Cheap to clone. A session stops serving calls even if this receiver still exists.
 #[derive(Clone)]
 pub struct ToolsOfferedToClients(watch::Receiver<OfferedTools>);
 
@@ -154,7 +156,7 @@ impl ClientCallReceiver {
         (session, client)
     }
 
-    /// Publishes the list of offered tools; receivers wake up only if it has changed.
+    /// Publishes the list of tools that clients may call; receivers wake up only if it has changed.
     fn publish_tools(&self, all: Vec<Arc<ToolSpec>>) {
         let offered = all.into_iter().filter(|spec| (self.is_offered)(spec));
         let offered: Arc<[Arc<ToolSpec>]> = offered.collect();
@@ -167,7 +169,7 @@ impl ClientCallReceiver {
 }
 
 impl ClientCallSender {
-    /// Returns a receiver of the offered tools, which may change.
+    /// Returns a receiver for the list of tools that clients may call, which may change.
     #[must_use]
     pub fn tools(&self) -> ToolsOfferedToClients {
         self.tools.clone()
@@ -184,7 +186,7 @@ impl ClientCallSender {
     ) -> Result<oneshot::Receiver<ClientCallResult>, String> {
         let n_bytes = call.arguments.to_string().len();
         let (reply, result) = oneshot::channel();
-        self.queue_work(n_bytes, QueuedClientWork::Call(call, reply))?;
+        self.queue_client_work(n_bytes, QueuedClientWork::Call(call, reply))?;
         Ok(result)
     }
 
@@ -198,7 +200,7 @@ impl ClientCallSender {
         request: ForeignRequest,
     ) -> Result<oneshot::Receiver<ExternalAgentVerdict>, String> {
         let (reply, verdict) = oneshot::channel();
-        self.queue_work(request.n_bytes(), QueuedClientWork::Foreign(request, reply))?;
+        self.queue_client_work(request.n_bytes(), QueuedClientWork::Foreign(request, reply))?;
         Ok(verdict)
     }
 
@@ -208,7 +210,7 @@ impl ClientCallSender {
         self.calls.is_closed()
     }
 
-    fn queue_work(&self, n_bytes: usize, work: QueuedClientWork) -> Result<(), String> {
+    fn queue_client_work(&self, n_bytes: usize, work: QueuedClientWork) -> Result<(), String> {
         let n_kib = (n_bytes >> 10).saturating_add(1);
         let n_kib = u32::try_from(n_kib).unwrap_or(u32::MAX);
         if n_kib > MAX_HELD_KIB {
@@ -229,7 +231,7 @@ impl ClientCallSender {
         match self.calls.try_send(PendingClientWork { work, room }) {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => Err(format!(
-                "{MAX_WAITING} calls wait already; call again when some have ended"
+                "{MAX_WAITING} calls are already waiting; call again when some of them have ended"
             )),
             Err(mpsc::error::TrySendError::Closed(_)) => {
                 Err("the session that serves the calls has ended".to_owned())
@@ -239,15 +241,15 @@ impl ClientCallSender {
 }
 
 impl ToolsOfferedToClients {
-    /// Returns the tools as last published; `None` if the session has not published any yet.
+    /// Returns the tools that the session published last; `None` if it has not published any yet.
     #[must_use]
     pub fn last_published_tools(&self) -> Option<Arc<[Arc<ToolSpec>]>> {
         self.0.borrow().clone()
     }
 
-    /// Waits until the session serves calls, and returns the offered tools; `None` if the session
-    /// has ended.
-    pub async fn list(&mut self) -> Option<Arc<[Arc<ToolSpec>]>> {
+    /// Waits until the session accepts tool calls from outside, and returns the tools that it
+    /// offers; `None` if the session has ended.
+    pub async fn wait_for_list(&mut self) -> Option<Arc<[Arc<ToolSpec>]>> {
         let told = self.0.wait_for(Option::is_some).await.ok()?;
         told.clone()
     }
@@ -270,7 +272,7 @@ impl ClientCallReceiver {
     ) -> Result<(), Error> {
         agent.announce_session();
         loop {
-            agent.apply_replacements(None);
+            agent.apply_plugin_replacements(None);
             self.publish_tools(agent.spec.tools.specs());
             let first = tokio::select! {
                 biased;
@@ -368,7 +370,7 @@ fn begin_turn(
     agent.dispatcher.begin_turn();
     let session = agent.spec.session.clone();
     session.cut_turn()?;
-    let scope = agent.enter_turn(cancel.child_token());
+    let scope = agent.create_turn_scope(cancel.child_token());
     let input = format!("[tool calls of {client}]");
     session.append(Body::TurnStart {
         turn: scope.number,
@@ -401,7 +403,7 @@ async fn end_turn(
     let summary = TurnSummary {
         stop,
         steps: 0,
-        tool_calls: scope.budget.n_calls(),
+        tool_calls: scope.budget.n_tool_calls(),
         usage: scope.budget.usage(),
         cost_usd: cost.usd,
         unpriced_tokens: cost.unpriced_tokens,
@@ -518,7 +520,10 @@ async fn run_through_gate(
                 .record_call_starts(std::slice::from_ref(&allowed))
                 .await
             {
-                let why = format!("not run: the session failed: {}", error_chain(&error));
+                let why = format!(
+                    "not run: the session cannot record the call: {}",
+                    format_error_chain(&error)
+                );
                 return report_dropped_call(gate, &allowed.call.result(why, true));
             }
             let ran = gate.run_call(allowed).await;
@@ -536,7 +541,7 @@ fn may_change_files(entry: &ToolEntry) -> bool {
         EffectClass::Read => false,
         EffectClass::Write => true,
         EffectClass::Execute | EffectClass::External => {
-            entry.tool.file_tracking() != FileTracking::Unneeded
+            entry.tool.file_tracking() != FileTrackingMethod::Unneeded
         }
     }
 }
@@ -544,7 +549,7 @@ fn may_change_files(entry: &ToolEntry) -> bool {
 /// Reports the end of a call that did not run. Calls no hooks, because there is no result that
 /// could leak data.
 fn report_dropped_call(gate: ToolCallGate<'_>, result: &ToolResult) -> ClientCallResult {
-    gate.report_end(result, 0, Some("client".to_owned()));
+    gate.report_call_end(result, 0, Some("client".to_owned()));
     ClientCallResult {
         content: result.content.clone(),
         is_error: true,
@@ -552,7 +557,8 @@ fn report_dropped_call(gate: ToolCallGate<'_>, result: &ToolResult) -> ClientCal
     }
 }
 
-/// Runs the `post-tool` hooks of a call, and returns the result for the client.
+/// Runs the `post-tool` hooks of a tool call, and returns the result for the client that made the
+/// call.
 async fn finish_call(gate: ToolCallGate<'_>, mut ran: UnreviewedCall) -> ClientCallResult {
     let finished = gate.finish_call(&mut ran).await;
     let refused_by = ran.refused_by.take();

@@ -28,9 +28,10 @@ pub(super) struct StreamedText(Arc<Mutex<RequestAttempts>>);
 #[derive(Default)]
 struct RequestAttempts {
     text: String,
-    /// Text of attempts that broke off. The provider bills these attempts as well.
+    /// Text that was received in attempts that broke off. The provider bills these attempts as
+    /// well.
     lost: String,
-    /// Number of attempts that broke off after some text had arrived.
+    /// Number of attempts to send the request that broke off after some text had arrived.
     n_lost: u64,
 }
 
@@ -118,7 +119,7 @@ impl<'a> PendingRequest<'a> {
         let models = [response.model.as_deref(), Some(&*self.request.model)];
         let models = models.into_iter().flatten();
         let cost = request_cost(self.spec, self.request, models, &response.usage);
-        response.cost_usd = known_cost(cost);
+        response.cost_usd = fully_priced_cost(cost);
         cost
     }
 
@@ -179,10 +180,10 @@ impl<'a> PendingRequest<'a> {
             step: self.caller.context.step,
             model: self.request.model.clone(),
             usage,
-            cost_usd: known_cost(cost),
+            cost_usd: fully_priced_cost(cost),
             reason: why.to_owned(),
         });
-        (usage, known_cost(cost))
+        (usage, fully_priced_cost(cost))
     }
 }
 
@@ -209,7 +210,7 @@ fn request_cost<'n>(
         .and_then(|_| told())
     {
         Some(price) => Cost {
-            usd: price.of(usage),
+            usd: price.cost_of(usage),
             unpriced_tokens: 0,
         },
         None => cost,
@@ -247,7 +248,7 @@ pub(super) fn check_cost_limit(
 }
 
 /// Returns a cost in US dollars; `None` if the price of some tokens is unknown.
-fn known_cost(cost: Cost) -> Option<f64> {
+fn fully_priced_cost(cost: Cost) -> Option<f64> {
     (cost.unpriced_tokens == 0).then_some(cost.usd)
 }
 

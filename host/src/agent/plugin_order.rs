@@ -14,12 +14,12 @@ use tokio::sync::mpsc::Receiver;
 
 use super::answer::TurnEndAttempt;
 use super::reply::{ReplyShortfall, StoredReply};
-use super::step::{ReviewedReply, StepCost, StepOrder};
+use super::step::{ReviewedReply, StepCost, StepRequestOptions};
 use super::stop::EarlyStop;
 use super::turn::TurnRun;
 use crate::point::agent_loop::{
     AgentLoop, CallReport, LoopModelRequest, MAX_CANDIDATES, MAX_PRIMITIVES, TakenInput,
-    TurnAnswer, TurnFinish, TurnPrimitive, TurnPrimitives, check_added_size,
+    TurnAnswer, TurnFinish, TurnPrimitive, TurnPrimitiveSender, check_added_size,
 };
 use crate::point::failure::Failure;
 use crate::point::handle::HandleError;
@@ -41,15 +41,16 @@ const EVERY_MODEL: &str = "*";
 /// Maximum length of a model's name in an error, in bytes.
 const MAX_SHOWN: usize = 96;
 
-/// Result of a primitive: the outer error ends the turn, the inner error is returned to the loop.
+/// Result of an operation that a plugin's loop requests in a turn: the outer error ends the turn,
+/// the inner error is returned to the loop.
 type PrimitiveResult<T> = Result<Result<T, HandleError>, EarlyStop>;
 
-/// Runs a turn in the order of the plugin's loop `own`.
+/// Runs a turn in which the plugin's loop `own` determines the order of the steps.
 pub(super) async fn run_turn_in_plugin_order(
     turn: &mut TurnRun<'_>,
     own: Arc<dyn AgentLoop>,
 ) -> Result<(), EarlyStop> {
-    let (primitives, asked) = TurnPrimitives::channel();
+    let (primitives, asked) = TurnPrimitiveSender::channel();
     let caller = turn.ctx.caller();
     let name: Arc<str> = own.plugin().into();
     turn.ctx.scope.emitter.sink.access(AccessRecord {
@@ -74,15 +75,16 @@ pub(super) async fn run_turn_in_plugin_order(
         .await
 }
 
-/// A turn that follows the loop of a plugin, with the state for checking the rules.
+/// Turn that a plugin's loop controls, with the state for checking that the loop keeps the rules
+/// for such turns.
 struct LoopDrivenTurn<'t, 'a> {
     turn: &'t mut TurnRun<'a>,
     /// Name of the plugin of the loop.
     name: Arc<str>,
-    /// Assessment of the input; `None` until the loop has taken the input.
+    /// Assessment of the turn's input; `None` until the loop has taken the input.
     decision: Option<Decision>,
     has_prompt: bool,
-    /// Number of primitives since the last request to the model.
+    /// Number of operations that the loop has requested since the last request to the model.
     n_since: u32,
     /// Answers that are not part of the conversation, by step number.
     candidates: BTreeMap<u32, ReviewedReply>,
@@ -146,13 +148,13 @@ impl LoopDrivenTurn<'_, '_> {
         }
     }
 
-    /// Returns the error that ends the turn if the loop may not use this primitive now.
+    /// Returns an error, which ends the turn, if the loop may not use this primitive now.
     fn check_primitive_is_allowed(&mut self, primitive: &TurnPrimitive) -> Result<(), EarlyStop> {
         use TurnPrimitive as P;
         self.n_since += 1;
         if self.n_since > MAX_PRIMITIVES {
             return Err(self.loop_fault(&format!(
-                "it asked for more than {MAX_PRIMITIVES} primitives without a request to the model"
+                "it called more than {MAX_PRIMITIVES} primitives of a turn without sending a request to the model"
             )));
         }
         let name = primitive.name();
@@ -187,7 +189,7 @@ impl LoopDrivenTurn<'_, '_> {
             }
             TurnPrimitive::BuildPrompt(reply) => {
                 let decision = self.decision.unwrap_or(Decision::Direct);
-                self.turn.build_system(decision).await?;
+                self.turn.build_system_prompt(decision).await?;
                 self.has_prompt = true;
                 let _ = reply.send(Ok(()));
             }
@@ -260,7 +262,7 @@ impl LoopDrivenTurn<'_, '_> {
     ) -> PrimitiveResult<TurnAnswer> {
         let is_aside = order.is_aside;
         if is_aside && let Some(text) = self.turn.ready_answer.clone() {
-            return Ok(Ok(self.answer_from_before_interruption(text)));
+            return Ok(Ok(self.answer_before_interruption(text)));
         }
         let order = match self.resolve_loop_model_request(order) {
             Ok(order) => order,
@@ -272,7 +274,7 @@ impl LoopDrivenTurn<'_, '_> {
             let cost = self.turn.request_answer(&order).await?;
             return Ok(Ok(self.stored_answer_for_loop(cost)));
         }
-        match self.turn.request_aside(&order).await {
+        match self.turn.request_outside_conversation(&order).await {
             Ok((cost, reviewed)) => {
                 let id = self.turn.ctx.step;
                 let answer = to_turn_answer(id, cost, reviewed.reply());
@@ -285,11 +287,12 @@ impl LoopDrivenTurn<'_, '_> {
         }
     }
 
-    /// Checks a loop's request to the model and resolves its preset.
+    /// Checks a request to the model that an agent loop makes, and resolves the preset that the
+    /// request names.
     fn resolve_loop_model_request(
         &self,
         order: LoopModelRequest,
-    ) -> Result<StepOrder, HandleError> {
+    ) -> Result<StepRequestOptions, HandleError> {
         let spec = &self.turn.agent.spec;
         if let Some(model) = &order.model {
             let mut known = spec.config.loop_models.iter();
@@ -303,7 +306,7 @@ impl LoopDrivenTurn<'_, '_> {
         }
         if order.is_aside && self.candidates.len() >= MAX_CANDIDATES {
             return Err(HandleError::Limit(format!(
-                "at most {MAX_CANDIDATES} answers outside the conversation are kept; accept one, or request one inside the conversation"
+                "at most {MAX_CANDIDATES} answers requested with `aside` are kept; accept one of them, or request an answer without `aside`"
             )));
         }
         let preset = order.preset.as_deref();
@@ -313,7 +316,7 @@ impl LoopDrivenTurn<'_, '_> {
         if let Some(note) = &order.note {
             check_added_text("note", note)?;
         }
-        Ok(StepOrder {
+        Ok(StepRequestOptions {
             model: order.model,
             preset: preset.map_err(HandleError::InvalidInput)?,
             note: order.note.map(|note| (self.name.clone(), note)),
@@ -321,7 +324,8 @@ impl LoopDrivenTurn<'_, '_> {
         })
     }
 
-    /// Returns the answer to a request inside the conversation, in the form for the loop.
+    /// Converts the stored answer to a request of the conversation to the form that the plugin's
+    /// loop gets.
     fn stored_answer_for_loop(&self, cost: StepCost) -> TurnAnswer {
         let id = self.turn.ctx.step;
         if let Some(open) = &self.turn.open {
@@ -339,9 +343,9 @@ impl LoopDrivenTurn<'_, '_> {
         }
     }
 
-    /// Returns the answer that already existed when the turn was interrupted, in the form for the
-    /// loop.
-    fn answer_from_before_interruption(&self, text: String) -> TurnAnswer {
+    /// Returns the answer that the model had already given when the turn was interrupted, as the
+    /// plugin's agent loop receives it.
+    fn answer_before_interruption(&self, text: String) -> TurnAnswer {
         TurnAnswer {
             id: READY,
             model: self.turn.ctx.scope.skills.model(),
@@ -354,7 +358,9 @@ impl LoopDrivenTurn<'_, '_> {
 
     async fn accept_answer(&mut self, id: u32) -> PrimitiveResult<()> {
         if id == READY && self.turn.ready_answer.is_some() {
-            self.turn.request_answer(&StepOrder::default()).await?;
+            self.turn
+                .request_answer(&StepRequestOptions::default())
+                .await?;
             return Ok(Ok(()));
         }
         let Some(reviewed) = self.candidates.remove(&id) else {
@@ -370,7 +376,7 @@ impl LoopDrivenTurn<'_, '_> {
 
     async fn run_calls(&mut self) -> Result<Vec<CallReport>, EarlyStop> {
         let n_before = self.turn.reflected.n_tool_calls();
-        self.turn.run_open_calls().await?;
+        self.turn.run_pending_tool_calls().await?;
         let used = self.turn.reflected.tool_calls_since(n_before).iter();
         let reports = used.map(|used| CallReport {
             name: used.name.clone(),
@@ -390,8 +396,9 @@ impl LoopDrivenTurn<'_, '_> {
         Ok(Ok(()))
     }
 
-    /// Reflects on the last answer. If reflection asks for another step, discards the candidates,
-    /// but keeps text that a token limit cut, because the next answer continues it.
+    /// Reflects on the last answer. If reflection asks for another step, discards the answers that
+    /// the loop requested outside the conversation. Keeps text that a token limit cut, because the
+    /// next answer continues it.
     async fn reflect_on_answer(&mut self) -> Result<Option<String>, EarlyStop> {
         let why = self.turn.reflect_on_last_answer().await?;
         if why.is_some() {

@@ -38,7 +38,7 @@ impl TurnProgress {
         *lock(&self.tool) = Some(name.to_owned());
     }
 
-    /// Returns the name of the tool that was called last.
+    /// Returns the name of the tool that the agent called last.
     pub(super) fn last_tool(&self) -> Option<String> {
         lock(&self.tool).clone()
     }
@@ -53,7 +53,7 @@ impl TurnProgress {
     }
 
     /// Returns descriptions of the calls that were blocked so far, without duplicates.
-    pub(super) fn blocked_calls(&self) -> Vec<String> {
+    pub(super) fn describe_blocked_calls(&self) -> Vec<String> {
         lock(&self.blocked).clone()
     }
 }
@@ -69,7 +69,7 @@ mod tests {
             progress.record_blocked_call(&format!("`bash`\n{}", n % 20));
             progress.record_blocked_call("`bash`\n0");
         }
-        assert_eq!(progress.blocked_calls().len(), MAX_BLOCKED);
-        assert_eq!(progress.blocked_calls()[0], "`bash` 0");
+        assert_eq!(progress.describe_blocked_calls().len(), MAX_BLOCKED);
+        assert_eq!(progress.describe_blocked_calls()[0], "`bash` 0");
     }
 }

@@ -16,13 +16,13 @@ use crate::message::{Content, Message, Role, ToolCall};
 use crate::point::outcome::Level;
 use crate::session::{Body, InterruptedCall, InterruptedTurn, REPEATED};
 use crate::tool::registry::ToolEntry;
-use crate::tool::{CallRepetition, EFFECT_ABSENT, EFFECT_DONE};
+use crate::tool::{CallRepetitionRule, EFFECT_ABSENT, EFFECT_DONE};
 
 /// Maximum number of starts of one call. A call that crashes the program each time is not repeated
 /// further; the model then decides.
 const MAX_BEGUN: u32 = 3;
 
-/// Result of a call whose effect was found by the check of its tool.
+/// Result of an interrupted tool call whose effect has happened, as the check of its tool found.
 const EFFECT_FOUND: &str = "[interrupted: the turn was cut off while this call ran; its tool has looked and says that the effect is \
                             there. The call was not run again, and its result is not known]";
 
@@ -69,14 +69,13 @@ impl<'t> InterruptedCallRepeater<'t> {
             return Ok(());
         };
         let effect = match entry.tool.repetition() {
-            CallRepetition::Never => return Ok(()),
+            CallRepetitionRule::Never => return Ok(()),
             _ if cut.n_begun >= MAX_BEGUN => {
                 CallEffect::Unknown(format!("it was cut off {} times", cut.n_begun))
             }
-            CallRepetition::Idempotent => CallEffect::Repeatable,
-            CallRepetition::Checked(check) => {
-                self.check_whether_call_had_effect(&call, &entry, &check)
-                    .await?
+            CallRepetitionRule::Idempotent => CallEffect::Repeatable,
+            CallRepetitionRule::Checked(check) => {
+                self.check_call_effect(&call, &entry, &check).await?
             }
         };
         match effect {
@@ -106,7 +105,7 @@ impl<'t> InterruptedCallRepeater<'t> {
     /// Calls the check of a tool to find out whether the call had an effect. The plugin counts as
     /// the caller of the check: it passes hooks, policy and approval, and is not part of the
     /// conversation.
-    async fn check_whether_call_had_effect(
+    async fn check_call_effect(
         &self,
         call: &ToolCall,
         entry: &ToolEntry,
@@ -129,18 +128,23 @@ impl<'t> InterruptedCallRepeater<'t> {
         let result = &finished.value.result;
         let text = result.content.text();
         Ok(match text.trim() {
-            _ if is_refused => CallEffect::Unknown(format!("its check `{check}` was refused")),
-            _ if result.is_error => CallEffect::Unknown(format!("its check `{check}` failed")),
+            _ if is_refused => CallEffect::Unknown(format!(
+                "the tool `{check}`, which checks its effect, was refused"
+            )),
+            _ if result.is_error => CallEffect::Unknown(format!(
+                "the tool `{check}`, which checks its effect, failed"
+            )),
             EFFECT_ABSENT => CallEffect::Repeatable,
             EFFECT_DONE => CallEffect::Done,
             _ => CallEffect::Unknown(format!(
-                "its check `{check}` answered neither `{EFFECT_DONE}` nor `{EFFECT_ABSENT}`"
+                "the tool `{check}`, which checks its effect, answered neither `{EFFECT_DONE}` nor `{EFFECT_ABSENT}`"
             )),
         })
     }
 
-    /// Runs a call again and replaces the message with the id `told` with the result. The message
-    /// stays if the call is now refused, because the first run may have had an effect.
+    /// Runs an interrupted call again, and puts the result in place of the message with the id
+    /// `told`. The message stays if the call is now refused, because the first run may have had an
+    /// effect.
     async fn rerun_call(&mut self, call: ToolCall, told: String) -> Result<(), EarlyStop> {
         let text = format!(
             "the interrupted call of `{}` runs again, as its tool allows",
@@ -152,7 +156,7 @@ impl<'t> InterruptedCallRepeater<'t> {
         let id = call.id.clone();
         let mut ran = match gate.judge_call(call).await {
             Ok(mut allowed) => {
-                // Store the arguments again with this start: the message that contains them may be
+                // Store the arguments with this start too: the message that contains them may be
                 // far back in the session.
                 allowed.is_changed = true;
                 gate.record_call_starts(std::slice::from_ref(&allowed))
@@ -175,7 +179,7 @@ impl<'t> InterruptedCallRepeater<'t> {
         self.ctx.inject_texts(finished.inject).await
     }
 
-    /// Replaces the message with the id `told` with a result.
+    /// Replaces the message with the id `told` in the session by a tool result.
     fn replace_message(&self, told: String, result: &Message) -> Result<(), EarlyStop> {
         Ok(self.ctx.scope.spec.session.append(Body::Replaced {
             reason: REPEATED.to_owned(),

@@ -15,13 +15,13 @@ use crate::lock::lock;
 use crate::point::agent_loop::AgentLoop;
 use crate::point::dispatch::Dispatcher;
 use crate::point::outcome::Level;
-use crate::point::registry::Registry;
+use crate::point::registry::HookRegistry;
 use crate::tool::SharedTool;
 
 /// Replacement of a running plugin by another version of it.
 pub(crate) struct PluginReplacement {
     pub(crate) plugin: String,
-    pub(crate) hooks: Registry,
+    pub(crate) hooks: HookRegistry,
     pub(crate) tools: Vec<SharedTool>,
     /// Loop of the new version; `None` unless the loop of this plugin runs the turns of the
     /// session.
@@ -32,20 +32,20 @@ pub(crate) struct PluginReplacement {
 
 /// Queue of replacements that wait for the next safe point. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct PluginReplacements(Arc<ReplacementQueue>);
+pub(crate) struct PluginReplacements(Arc<PluginReplacementQueue>);
 
 #[derive(Default)]
-struct ReplacementQueue {
+struct PluginReplacementQueue {
     waiting: Mutex<Vec<PluginReplacement>>,
     added: Notify,
 }
 
 /// Weak reference to a queue of replacements.
 #[derive(Clone)]
-pub(crate) struct WeakReplacements(Weak<ReplacementQueue>);
+pub(crate) struct WeakReplacementQueue(Weak<PluginReplacementQueue>);
 
-impl WeakReplacements {
-    /// Returns the queue; `None` if the session is closed.
+impl WeakReplacementQueue {
+    /// Returns the queue of replacements; `None` if the session is closed.
     pub(crate) fn upgrade(&self) -> Option<PluginReplacements> {
         self.0.upgrade().map(PluginReplacements)
     }
@@ -53,8 +53,8 @@ impl WeakReplacements {
 
 impl PluginReplacements {
     /// Returns a weak reference, which does not keep the queue alive.
-    pub(crate) fn downgrade(&self) -> WeakReplacements {
-        WeakReplacements(Arc::downgrade(&self.0))
+    pub(crate) fn downgrade(&self) -> WeakReplacementQueue {
+        WeakReplacementQueue(Arc::downgrade(&self.0))
     }
 
     /// Queues a replacement for the next safe point. It supersedes a queued replacement of the same
@@ -72,7 +72,8 @@ impl PluginReplacements {
         self.0.added.notified().await;
     }
 
-    /// Applies the queued replacements; `scope` is the scope of the running turn.
+    /// Replaces the hooks, tools and agent loops of plugins by those of their queued new versions.
+    /// `scope` belongs to the running turn; `None` between turns.
     pub(super) fn apply_queued(
         &self,
         spec: &mut Arc<AgentSpec>,

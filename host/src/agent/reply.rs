@@ -13,13 +13,13 @@ pub(super) struct ReplyStep {
     /// Whether another step follows: the model called tools, its text was cut, or a plugin injected
     /// a message about the answer.
     pub(super) goes_on: bool,
-    /// Kind of incompleteness; `None` for a complete answer.
+    /// Reason why the answer is incomplete; `None` for a complete answer.
     pub(super) shortfall: Option<ReplyShortfall>,
 }
 
 impl ReplyStep {
-    /// Creates the step of a complete answer without calls.
-    pub(super) fn complete(draft: String) -> Self {
+    /// Creates the step of a complete answer without tool calls.
+    pub(super) fn final_step(draft: String) -> Self {
         Self {
             draft,
             goes_on: false,
@@ -43,7 +43,7 @@ pub(super) enum ReplyShortfall {
 pub(super) struct StoredReply {
     pub(super) draft: String,
     pub(super) calls: Vec<ToolCall>,
-    /// Message for the model about calls that were removed because there were too many.
+    /// Message that tells the model how many calls were removed because its answer had too many.
     pub(super) left_out: Option<String>,
     /// Error that becomes the result of every call of an answer cut by a token limit, because none
     /// of these calls runs.
@@ -55,7 +55,7 @@ pub(super) struct StoredReply {
 /// Removes the calls of an answer beyond the first `most`: a model that repeats itself could
 /// otherwise keep the machine busy long after it was stopped. Returns a text that tells the model
 /// about the removed calls; `None` if no call was removed.
-pub(super) fn drop_excess_calls(message: &mut Message, most: usize) -> Option<String> {
+pub(super) fn remove_excess_calls(message: &mut Message, most: usize) -> Option<String> {
     let n_calls = message.tool_calls().count();
     if n_calls <= most {
         return None;
@@ -72,8 +72,8 @@ pub(super) fn drop_excess_calls(message: &mut Message, most: usize) -> Option<St
     ))
 }
 
-/// Determines whether an answer is incomplete. `written` is the text before the hooks, because
-/// hooks may empty an answer on purpose.
+/// Returns the way in which an answer is incomplete; `None` if it is complete. `written` is the
+/// text before hooks changed it, because hooks may empty an answer on purpose.
 pub(super) fn find_reply_shortfall(response: &Response, written: &str) -> Option<ReplyShortfall> {
     let has_calls = response.message.tool_calls().next().is_some();
     match response.finish {

@@ -21,7 +21,7 @@ use crate::point::payload::{ModelRequest, Purpose, WireRequest, WireResponse};
 use crate::provider::server_text::ServerText;
 use crate::provider::{self, Request, Response, StreamEvent};
 use crate::session::{self, Body};
-use crate::text::error_chain;
+use crate::text::format_error_chain;
 
 /// Reason why a request got no answer.
 pub(super) enum NoAnswerReason {
@@ -52,7 +52,7 @@ impl fmt::Display for NoAnswerReason {
             Self::Provider(why) | Self::TooLong(why) | Self::Mended(why) => {
                 write!(f, "the model gave no answer: {why}")
             }
-            Self::Session(error) => f.write_str(&error_chain(error)),
+            Self::Session(error) => f.write_str(&format_error_chain(error)),
         }
     }
 }
@@ -64,20 +64,20 @@ pub(super) fn apply_pre_reason_changes(request: &mut Request, wanted: ModelReque
     request.max_tokens = wanted.max_tokens;
 }
 
-/// Gate that every request to a model in one turn passes.
+/// Checks and sends every request to a model in one turn.
 #[derive(Clone, Copy)]
-pub(super) struct ModelGate<'a> {
+pub(super) struct ModelRequestSender<'a> {
     scope: &'a TurnScope,
 }
 
-impl<'a> ModelGate<'a> {
+impl<'a> ModelRequestSender<'a> {
     pub(super) fn new(scope: &'a TurnScope) -> Self {
         Self { scope }
     }
 
     /// Sends a request outside the conversation with [`send_request`](Self::send_request), after
     /// the hooks of `pre-reason`. The answer is not shown to the user; retries are announced.
-    pub(super) async fn request_aside(
+    pub(super) async fn request_outside_conversation(
         &self,
         purpose: Purpose,
         caller: &Caller,
@@ -92,7 +92,8 @@ impl<'a> ModelGate<'a> {
             .run_pre_reason_hooks(purpose.clone(), caller, request)
             .await?;
         let send = |body, heard| self.send_without_showing(body, heard);
-        // Retry only once: a server could reject one field after another.
+        // Correct and resend the request only once: a server could reject one field after another,
+        // without end.
         match self
             .send_request(&purpose, by.as_ref(), caller, &request, send, &kept)
             .await
@@ -109,8 +110,8 @@ impl<'a> ModelGate<'a> {
         }
     }
 
-    /// Sends a body through the provider without showing the answer to the user. Retries are
-    /// announced.
+    /// Sends a request body to the model through the provider, without showing the answer to the
+    /// user. The user is notified of retries.
     pub(super) fn send_without_showing(
         &self,
         body: Value,
@@ -195,13 +196,13 @@ impl<'a> ModelGate<'a> {
             .map_err(NoAnswerReason::Spent)?;
         let images = load_images(&self.scope.spec, &self.scope.family.root, request).await;
         let body = self
-            .apply_body_hooks(caller, provider.body(request, &images))
+            .apply_request_body_hooks(caller, provider.body(request, &images))
             .await;
         drop(images);
         let body = body.map_err(NoAnswerReason::Blocked)?;
         // Sync the session to disk while the model answers; tools with side effects wait for the
         // sync.
-        if let Some(lines) = session.unsynced().map_err(NoAnswerReason::Session)? {
+        if let Some(lines) = session.unsynced_frames().map_err(NoAnswerReason::Session)? {
             tokio::task::spawn_blocking(move || lines.wait());
         }
         let number = self.scope.budget.count_request();
@@ -229,10 +230,10 @@ impl<'a> ModelGate<'a> {
                 }
                 let is_cancelled =
                     matches!(error, provider::Error::Cancelled) && self.scope.cancel.is_cancelled();
-                let why = error_chain(&error);
+                let why = format_error_chain(&error);
                 let is_paid = pending.has_begun_answer() || error.may_have_been_billed();
                 pending.record_failure(&why, is_paid, is_cancelled);
-                let mend = error.mend().filter(|_| !is_paid);
+                let mend = error.request_correction().filter(|_| !is_paid);
                 return Err(match &error {
                     _ if is_cancelled => NoAnswerReason::Cancelled,
                     provider::Error::WindowExceeded { .. } if !is_paid => {
@@ -287,7 +288,7 @@ impl<'a> ModelGate<'a> {
 
     /// Returns the body after the hooks. Bodies are large, so the body is serialized only if there
     /// is a hook that reads it.
-    async fn apply_body_hooks(
+    async fn apply_request_body_hooks(
         &self,
         caller: &Caller,
         body: Value,

@@ -18,12 +18,12 @@ use super::lifecycle::LiveAgent;
 use super::outcome::{Error, TurnOutcome};
 use super::plugin_order::run_turn_in_plugin_order;
 use super::spec::TurnSpec;
-use super::step::StepOrder;
+use super::step::StepRequestOptions;
 use super::stop::EarlyStop;
 use super::turn::{TurnRun, TurnWork};
 use crate::point::payload::{Source, TurnInput};
 
-/// Time that running tools have to stop and return their partial results after the user interrupted
+/// Time in which running tools can stop and return their partial results after the user interrupted
 /// the turn. Slightly longer than the timeout of a single call after its token is cancelled.
 const TOOL_GRACE: Duration = Duration::from_secs(5);
 
@@ -48,7 +48,7 @@ impl LiveAgent {
             InputDecision::Run(spec) => spec,
             InputDecision::Known(outcome) => return Ok(outcome),
         };
-        self.apply_replacements(None);
+        self.apply_plugin_replacements(None);
         let input = TurnInput {
             text: spec.text,
             source: spec.source,
@@ -98,7 +98,7 @@ async fn run_to_end(mut turn: TurnRun<'_>) -> Result<TurnOutcome, Error> {
                 biased;
                 () = interrupted => Err(EarlyStop::Cancelled),
                 why = family.halt.wait() => Err(EarlyStop::Blocked(format!("[stopped: {why}]"))),
-                ended = run_body(&mut turn) => ended,
+                ended = run_turn_body(&mut turn) => ended,
             }
         }
     };
@@ -107,7 +107,7 @@ async fn run_to_end(mut turn: TurnRun<'_>) -> Result<TurnOutcome, Error> {
 
 /// Runs the body of a turn: takes the input, answers it, outputs the answer, and repeats this for
 /// every follow-up.
-async fn run_body(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
+async fn run_turn_body(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
     turn.agent.run_session_start_hooks().await;
     if matches!(turn.work, TurnWork::Compact) {
         let done = turn.agent.compaction.compact_now(&turn.ctx).await?;
@@ -124,14 +124,15 @@ async fn run_body(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
     }
 }
 
-/// Runs the built-in order: asks the model until it calls no more tools, then outputs its answer.
+/// Runs the built-in agent loop: asks the model until it calls no more tools, then outputs its
+/// answer.
 async fn run_built_in_order(turn: &mut TurnRun<'_>) -> Result<(), EarlyStop> {
     let decision = turn.begin_turn_input().await?;
-    turn.build_system(decision).await?;
-    let order = StepOrder::default();
+    turn.build_system_prompt(decision).await?;
+    let order = StepRequestOptions::default();
     loop {
         turn.request_answer(&order).await?;
-        turn.run_open_calls().await?;
+        turn.run_pending_tool_calls().await?;
         if matches!(
             turn.output_or_continue_answer().await?,
             TurnEndAttempt::Done

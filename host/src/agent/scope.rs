@@ -63,11 +63,12 @@ impl ActiveTurns {
 /// State that an agent shares with its parent agents and its subagents, and the turn that started
 /// the agent.
 #[derive(Clone)]
-pub(super) struct AgentFamily {
+pub(super) struct AgentTreeState {
     /// Id of the main agent's session, which is the only session id that plugins see.
     pub(super) session: Arc<str>,
     pub(super) active_turns: ActiveTurns,
-    /// Reason to stop the turns of all agents of the session at once.
+    /// Reason for which the turns of all agents of the session stop at once; none while they may
+    /// run.
     pub(super) halt: Arc<AgentHaltReason>,
     /// The session of the main agent.
     pub(super) root: Arc<Session>,
@@ -90,7 +91,7 @@ pub(super) struct TurnScope {
     pub(super) budget: Arc<TurnBudget>,
     pub(super) skills: Arc<SkillScope>,
     pub(super) approvals: Arc<SessionApprovals>,
-    pub(super) family: AgentFamily,
+    pub(super) family: AgentTreeState,
     pub(super) number: u32,
     /// Token that is cancelled when the turn is interrupted.
     pub(super) cancel: CancellationToken,
@@ -99,7 +100,7 @@ pub(super) struct TurnScope {
     pub(super) progress: TurnProgress,
     /// Users of the clients whose calls run in this turn.
     pub(super) clients: ClientCallUsers,
-    /// Ids of the messages with the input of the turn; compaction keeps them.
+    /// Ids of the messages that contain the input of the turn; compaction keeps these messages.
     pub(super) input_ids: Mutex<HashSet<String>>,
     /// Whether the turn has ended. The scope remains available to hooks that run later, in the
     /// background or at the end of the session.
@@ -114,7 +115,7 @@ impl TurnScope {
         emitter: EventEmitter,
         approvals: Arc<SessionApprovals>,
         skills: Arc<ActiveSkills>,
-        family: AgentFamily,
+        family: AgentTreeState,
         cancel: CancellationToken,
     ) -> Arc<Self> {
         let number = spec.session.turn() + 1;
@@ -149,7 +150,7 @@ impl TurnScope {
         self.is_over.store(true, Ordering::Release);
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn has_turn_ended(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 

@@ -20,7 +20,7 @@ use crate::session::{Body, Report, Session};
 /// callback.
 pub type StoreWriter = Arc<dyn Fn(&str, &str, &str) + Send + Sync>;
 
-pub(super) struct AgentSink {
+pub(super) struct AgentDispatchSink {
     outlet: HookEffectExecutor,
     /// Failures of hooks that wait to be passed to the hooks of `error`. The sink cannot call these
     /// hooks itself.
@@ -32,7 +32,7 @@ pub(super) struct AgentSink {
     has_told_of_gap: AtomicBool,
 }
 
-impl AgentSink {
+impl AgentDispatchSink {
     pub(super) fn new(
         outlet: HookEffectExecutor,
         agent: Arc<str>,
@@ -49,9 +49,9 @@ impl AgentSink {
         }
     }
 
-    /// Handles a hook call that failed or was dropped. A failed hook of the audit log is recorded
-    /// in the session as a gap of the log; a failed observing hook with `on_failure = "block"`
-    /// ends the running turn of the session, or its next turn if none runs.
+    /// Handles a hook that failed, or was not called because it failed before. A failed hook of the
+    /// audit log is recorded in the session as a gap of the log; a failed observing hook with
+    /// `on_failure = "block"` ends the running turn of the session, or its next turn if none runs.
     fn record_failed_hook(&self, record: &TraceRecord) {
         let is_blocking = matches!(
             record.outcome,
@@ -74,17 +74,17 @@ impl AgentSink {
             });
             if !self.has_told_of_gap.swap(true, Ordering::Relaxed) {
                 let text = format!(
-                    "the audit log has a gap: its hook at {} failed: {why}",
+                    "the audit log has a gap, because the hook that writes it failed at {}: {why}",
                     record.point
                 );
                 self.outlet.events.emit(Event::notice(Level::Warn, text));
             }
         }
         let only_looks =
-            catalog::find(&record.point).is_some_and(|row| row.kind == PointKind::Observe);
+            catalog::find_point(&record.point).is_some_and(|row| row.kind == PointKind::Observe);
         if is_blocking && only_looks {
             self.halt.set_reason(format!(
-                "plugin {} must see everything (on_failure = \"block\"), but its hook at {} failed: {why}",
+                "plugin {} must observe every event (on_failure = \"block\"), but its hook at {} failed: {why}",
                 record.plugin, record.point
             ));
         }
@@ -107,7 +107,7 @@ impl AgentSink {
     }
 }
 
-impl DispatchSink for AgentSink {
+impl DispatchSink for AgentDispatchSink {
     fn trace(&self, record: TraceRecord) {
         let is_failure = matches!(
             record.outcome,
@@ -155,8 +155,9 @@ impl HookEffectExecutor {
                 value,
             }),
             Effect::Store(stored) => {
-                // Write the values that the plugin set earlier first, so that the order stays the
-                // same as for its calls of `store`. An error is returned with the next entry.
+                // First write the values that the plugin set earlier, so that they are stored in
+                // the order in which the plugin set them. If writing fails, the session returns
+                // the error when its next entry is written.
                 let _ = self.session.write_waiting();
                 (self.keep)(plugin, &stored.key, &stored.value);
             }

@@ -16,7 +16,7 @@ use crate::point::agent_loop::AgentLoop;
 use crate::point::caller::CallContext;
 use crate::point::outcome::Level;
 use crate::point::payload::{PromptPart, Source};
-use crate::point::registry::Registry;
+use crate::point::registry::HookRegistry;
 use crate::provider::Provider;
 use crate::session::{InterruptedTurn, Session};
 use crate::skill::Skills;
@@ -31,7 +31,7 @@ use crate::tool::registry::ToolRegistry;
 /// Name of the tool that reads archived turns and the work of subagents.
 pub(super) const QUERY: &str = "query_subagent";
 
-/// Recorded command of a turn that continues an interrupted one.
+/// Slash command that the session records for a turn that continues an interrupted one.
 const CONTINUE_COMMAND: &str = "/continue";
 
 /// Number of random characters in an agent's id. Few suffice, because a session has few agents, and
@@ -104,7 +104,7 @@ pub(crate) struct AgentSpec {
     /// model finds the tools with a search.
     pub deferred: Arc<BTreeSet<String>>,
     /// Hooks of the loaded plugins.
-    pub hooks: Arc<Registry>,
+    pub hooks: Arc<HookRegistry>,
     /// Policy for tool calls.
     pub policy: Arc<dyn Policy>,
     /// Asks the user about calls for which the policy requires approval.
@@ -140,7 +140,7 @@ pub(crate) struct AgentSpec {
     pub agent_loop: Option<Arc<dyn AgentLoop>>,
     /// Files that the agent's model has read or written. Each agent has its own.
     pub known: Arc<KnownFiles>,
-    /// Outputs of running calls, of the agent and of its subagents.
+    /// Outputs of the running tool calls of the agent and of its subagents.
     pub live: LiveOutputs,
     /// Background commands of the agent and of its subagents.
     pub background: BackgroundCommands,

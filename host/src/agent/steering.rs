@@ -1,7 +1,7 @@
 //! Queues for user input that arrives while a turn runs.
 //!
-//! Texts of the first queue are used at the next safe point of the turn, those of the second at its
-//! end.
+//! Texts of the first queue are added to the conversation before the next request to the model,
+//! those of the second queue when the turn would end.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -32,10 +32,11 @@ pub(super) struct QueuedText {
 
 /// A queued text, for a front end that shows the queue.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Waiting {
-    /// Number of the text, unique within this agent, for [`SteerHandle::take_back`].
+pub struct QueuedTextView {
+    /// Number of the text, unique within this agent, for [`SteerHandle::withdraw_queued_text`].
     pub number: u64,
-    /// Whether the text is for the end of the turn instead of the next safe point.
+    /// Whether the text waits for the end of the turn; otherwise it waits for the next request to
+    /// the model.
     pub is_follow_up: bool,
     /// The text and its source.
     pub input: TurnInput,
@@ -73,7 +74,7 @@ impl SteerHandle {
         source: Source,
         attached: Vec<Attachment>,
     ) -> u64 {
-        self.add_text(SteeringQueue::Steering, text.into(), source, attached)
+        self.queue_text(SteeringQueue::Steering, text.into(), source, attached)
     }
 
     /// Queues text as a follow-up, which the turn takes instead of ending. Returns the number of
@@ -89,15 +90,15 @@ impl SteerHandle {
         source: Source,
         attached: Vec<Attachment>,
     ) -> u64 {
-        self.add_text(SteeringQueue::FollowUps, text.into(), source, attached)
+        self.queue_text(SteeringQueue::FollowUps, text.into(), source, attached)
     }
 
     /// Returns the queued texts in the order in which the turn will take them.
     #[must_use]
-    pub fn waiting(&self) -> Vec<Waiting> {
-        let queues = self.lock();
+    pub fn waiting_texts(&self) -> Vec<QueuedTextView> {
+        let queues = self.lock_queues();
         let of = |queue: &VecDeque<QueuedText>, is_follow_up| {
-            let texts = queue.iter().map(move |queued| Waiting {
+            let texts = queue.iter().map(move |queued| QueuedTextView {
                 number: queued.number,
                 is_follow_up,
                 input: queued.input.clone(),
@@ -109,8 +110,8 @@ impl SteerHandle {
 
     /// Withdraws a queued text and returns it; `None` if the turn has already taken it.
     #[must_use]
-    pub fn take_back(&self, number: u64) -> Option<TurnInput> {
-        let mut queues = self.lock();
+    pub fn withdraw_queued_text(&self, number: u64) -> Option<TurnInput> {
+        let mut queues = self.lock_queues();
         [SteeringQueue::Steering, SteeringQueue::FollowUps]
             .into_iter()
             .find_map(|queue| {
@@ -120,17 +121,18 @@ impl SteerHandle {
             })
     }
 
-    /// Whether a text is queued for the next safe point.
+    /// Whether a text is queued for the next safe point, which is before the next request to the
+    /// model.
     #[must_use]
     pub fn has_steering(&self) -> bool {
-        !self.lock().steering.is_empty()
+        !self.lock_queues().steering.is_empty()
     }
 
     /// Removes all queued texts and returns them, steering first, so that a user who interrupted
     /// the turn can edit them.
     #[must_use]
-    pub fn take_all(&self) -> Vec<TurnInput> {
-        let mut queues = self.lock();
+    pub fn take_queued_texts(&self) -> Vec<TurnInput> {
+        let mut queues = self.lock_queues();
         let SteeringQueues {
             steering,
             follow_ups,
@@ -143,13 +145,13 @@ impl SteerHandle {
     /// Returns the next text of a queue without removing it. The text stays queued until
     /// [`SteerHandle::remove_queued_text`], so that an interrupted turn does not lose it.
     pub(super) fn next(&self, queue: SteeringQueue) -> Option<QueuedText> {
-        self.lock().queue_mut(queue).front().cloned()
+        self.lock_queues().queue_mut(queue).front().cloned()
     }
 
     /// Removes a text from its queue. Returns false if the text is no longer queued, because its
     /// author has withdrawn it; the caller must then not use it.
     pub(super) fn remove_queued_text(&self, queue: SteeringQueue, taken: &QueuedText) -> bool {
-        let mut queues = self.lock();
+        let mut queues = self.lock_queues();
         let waiting = queues.queue_mut(queue);
         let at = waiting
             .iter()
@@ -157,14 +159,14 @@ impl SteerHandle {
         at.is_some_and(|at| waiting.remove(at).is_some())
     }
 
-    fn add_text(
+    fn queue_text(
         &self,
         queue: SteeringQueue,
         text: String,
         source: Source,
         attached: Vec<Attachment>,
     ) -> u64 {
-        let mut queues = self.lock();
+        let mut queues = self.lock_queues();
         let number = queues.next;
         queues.next += 1;
         let input = TurnInput { text, source };
@@ -176,7 +178,7 @@ impl SteerHandle {
         number
     }
 
-    fn lock(&self) -> MutexGuard<'_, SteeringQueues> {
+    fn lock_queues(&self) -> MutexGuard<'_, SteeringQueues> {
         lock(&self.0)
     }
 }

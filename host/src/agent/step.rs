@@ -6,10 +6,10 @@ use futures_util::future::BoxFuture;
 
 use super::deferred::resolve_use_call;
 use super::reply::{
-    ReplyShortfall, ReplyStep, StoredReply, drop_excess_calls, find_reply_shortfall,
-    normalize_message, truncated_answer_call_result,
+    ReplyShortfall, ReplyStep, StoredReply, find_reply_shortfall, normalize_message,
+    remove_excess_calls, truncated_answer_call_result,
 };
-use super::request::{ModelGate, NoAnswerReason, apply_pre_reason_changes};
+use super::request::{ModelRequestSender, NoAnswerReason, apply_pre_reason_changes};
 use super::stop::{
     EarlyStop, blocking_hook_text, stop_for_refusal, stop_if_blocked, withheld_text,
 };
@@ -26,7 +26,7 @@ use crate::provider::{Finish, OutputFormat, Request, Response, StreamEvent};
 use crate::session::Body;
 
 /// Outcome of a request.
-enum AskOutcome {
+enum ModelRequestOutcome {
     Answered(Box<Response>),
     /// The request exceeds the model's context window; contains the server's message.
     TooLong(String),
@@ -37,27 +37,27 @@ enum AskOutcome {
 
 /// Options of one request; the built-in order or a plugin's loop sets them.
 #[derive(Default)]
-pub(super) struct StepOrder {
+pub(super) struct StepRequestOptions {
     /// Model for the request; `None` selects the model of the turn.
     pub(super) model: Option<String>,
     /// Preset that selects the tools until the next request.
     pub(super) preset: Option<Arc<SubagentPreset>>,
-    /// Plugin and text of a message for this request only.
+    /// Plugin and text of a message that only this request contains.
     pub(super) note: Option<(Arc<str>, String)>,
     /// Plugin that requests an answer outside the conversation; `None` for a request in the
     /// conversation.
     pub(super) aside: Option<Arc<str>>,
 }
 
-/// An answer of the model after `post-reason`.
+/// An answer of the model after the hooks of `post-reason` have checked and changed it.
 pub(super) struct ReviewedReply {
     reply: StoredReply,
     message: Message,
     /// Text as the model wrote it, before the hooks changed it.
     written: String,
     finish: Finish,
-    /// Names of the tools that the request offered, and the preset that selected them; `None` for
-    /// an answer in the conversation.
+    /// Names of the tools that the request offered, and the preset that selected them, for an
+    /// answer outside the conversation; `None` for an answer in the conversation.
     offered: Option<(Vec<String>, Option<Arc<SubagentPreset>>)>,
 }
 
@@ -75,17 +75,17 @@ pub(super) struct StepCost {
 }
 
 impl TurnRun<'_> {
-    /// Requests an answer and adds it to the conversation. Calls of the answer remain open until
-    /// [`run_open_calls`](Self::run_open_calls).
+    /// Requests an answer of the model and adds it to the conversation. The tool calls in the
+    /// answer have no results until [`run_pending_tool_calls`](Self::run_pending_tool_calls).
     pub(super) async fn request_answer(
         &mut self,
-        order: &StepOrder,
+        order: &StepRequestOptions,
     ) -> Result<StepCost, EarlyStop> {
         if let Some(note) = self.reached_limit_note() {
             return Err(self.end_turn_with_note(&note).await);
         }
         if let Some(draft) = self.ready_answer.take() {
-            self.record_step(ReplyStep::complete(draft));
+            self.record_step(ReplyStep::final_step(draft));
             return Ok(StepCost {
                 model: self.ctx.scope.skills.model(),
                 usage: Usage::default(),
@@ -94,7 +94,7 @@ impl TurnRun<'_> {
         self.begin_step();
         self.take_queued_steering_texts().await?;
         let scope = self.ctx.scope.clone();
-        self.agent.apply_replacements(Some(&scope));
+        self.agent.apply_plugin_replacements(Some(&scope));
         self.agent.archive_ready_turns(&scope).await;
         let (model, response) = self.ask_for_answer(order).await?;
         let usage = response.usage;
@@ -105,9 +105,9 @@ impl TurnRun<'_> {
 
     /// Requests an answer outside the conversation: it is not shown and its calls do not run,
     /// unless [`add_reply`](Self::add_reply) adds it to the conversation.
-    pub(super) async fn request_aside(
+    pub(super) async fn request_outside_conversation(
         &mut self,
-        order: &StepOrder,
+        order: &StepRequestOptions,
     ) -> Result<(StepCost, ReviewedReply), EarlyStop> {
         if let Some(note) = self.reached_limit_note() {
             return Err(self.end_turn_with_note(&note).await);
@@ -146,7 +146,10 @@ impl TurnRun<'_> {
 
     /// Builds and sends the request of a step. Returns the name of the model that was requested,
     /// and the answer of that model.
-    async fn ask_for_answer(&mut self, order: &StepOrder) -> Result<(String, Response), EarlyStop> {
+    async fn ask_for_answer(
+        &mut self,
+        order: &StepRequestOptions,
+    ) -> Result<(String, Response), EarlyStop> {
         // Create the note here, so that its event is emitted only once, even if the request is sent
         // again.
         let note = match &order.note {
@@ -161,9 +164,9 @@ impl TurnRun<'_> {
         };
         let request = self.build_request(order, note.as_ref()).await?;
         let response = match self.ask_model(&request, order).await? {
-            AskOutcome::Answered(response) => *response,
-            AskOutcome::TooLong(why) | AskOutcome::Mended(why) => {
-                let planned = self.planned_model(order);
+            ModelRequestOutcome::Answered(response) => *response,
+            ModelRequestOutcome::TooLong(why) | ModelRequestOutcome::Mended(why) => {
+                let planned = self.choose_step_model(order);
                 self.agent
                     .compaction
                     .record_refused_size(&planned, &request);
@@ -177,7 +180,7 @@ impl TurnRun<'_> {
     }
 
     /// Returns the model for which a request is built. Hooks may still choose another one.
-    fn planned_model(&self, order: &StepOrder) -> String {
+    fn choose_step_model(&self, order: &StepRequestOptions) -> String {
         let named = order.model.clone();
         named.unwrap_or_else(|| self.ctx.scope.skills.model())
     }
@@ -185,12 +188,13 @@ impl TurnRun<'_> {
     /// Whether a request is outside the conversation and for a model other than the turn's. The
     /// conversation is not compacted for such a request, whose model may have a smaller context
     /// window.
-    fn is_for_other_model(&self, order: &StepOrder) -> bool {
-        order.aside.is_some() && self.planned_model(order) != self.ctx.scope.skills.model()
+    fn is_for_other_model(&self, order: &StepRequestOptions) -> bool {
+        order.aside.is_some() && self.choose_step_model(order) != self.ctx.scope.skills.model()
     }
 
-    /// Runs the open calls of the last answer, if there are any, and ends its step.
-    pub(super) async fn run_open_calls(&mut self) -> Result<(), EarlyStop> {
+    /// Runs those tool calls of the last answer that did not run yet, and ends the step of that
+    /// answer.
+    pub(super) async fn run_pending_tool_calls(&mut self) -> Result<(), EarlyStop> {
         let Some(mut reply) = self.open.take() else {
             return Ok(());
         };
@@ -206,7 +210,8 @@ impl TurnRun<'_> {
         self.end_step(reply, n_calls).await
     }
 
-    /// Ends the step of an answer whose calls have results.
+    /// Ends the step in which the model gave this answer, after its tool calls have got their
+    /// results.
     async fn end_step(&mut self, reply: StoredReply, n_calls: u32) -> Result<(), EarlyStop> {
         if let Some(text) = reply.left_out {
             self.ctx.emit_notice(Level::Warn, text.clone());
@@ -233,12 +238,12 @@ impl TurnRun<'_> {
     }
 
     /// Returns the messages of a request. Compacts the conversation first if that is due.
-    async fn request_messages(
+    async fn build_request_messages(
         &mut self,
-        order: &StepOrder,
+        order: &StepRequestOptions,
         note: Option<&Message>,
     ) -> Result<Vec<Message>, EarlyStop> {
-        let model = self.planned_model(order);
+        let model = self.choose_step_model(order);
         let is_for_another = self.is_for_other_model(order);
         let compaction = &mut self.agent.compaction;
         let mut messages = match is_for_another {
@@ -260,17 +265,17 @@ impl TurnRun<'_> {
     /// `context` and `pre-reason`.
     async fn build_request(
         &mut self,
-        order: &StepOrder,
+        order: &StepRequestOptions,
         note: Option<&Message>,
     ) -> Result<Request, EarlyStop> {
         let presets = &self.ctx.scope.skills.presets;
         presets.set_step_preset(order.preset.clone());
-        let messages = self.request_messages(order, note).await?;
+        let messages = self.build_request_messages(order, note).await?;
         let messages = self
             .ctx
             .dispatch_or_stop::<at::Context>("conversation", messages)
             .await?;
-        let planned = self.planned_model(order);
+        let planned = self.choose_step_model(order);
         let mut request = Request {
             model: planned.clone(),
             system: self.system.clone(),
@@ -280,12 +285,15 @@ impl TurnRun<'_> {
             max_tokens: self.agent.spec.max_tokens,
             output: self.answers.schema().map(|schema| OutputFormat {
                 schema: schema.schema().clone(),
-                is_repeating: self.answers.is_repeating(),
+                is_repeating: self.answers.must_repeat_answer(),
             }),
         };
         let tools = self.ctx.scope.skills.tool_names();
-        let proposed =
-            ModelGate::new(&self.ctx.scope).model_request_for_hooks(Purpose::Step, &request, tools);
+        let proposed = ModelRequestSender::new(&self.ctx.scope).model_request_for_hooks(
+            Purpose::Step,
+            &request,
+            tools,
+        );
         let reasoned = self.ctx.dispatch_point::<at::PreReason>(proposed).await;
         stop_if_blocked("request", blocking_hook_text(&reasoned))?;
         let wanted = reasoned.value;
@@ -313,7 +321,7 @@ impl TurnRun<'_> {
         self.ctx.scope.skills.set_step_tool_names(names);
         apply_pre_reason_changes(&mut request, wanted);
         let compaction = &self.agent.compaction;
-        compaction.fit_request(&self.ctx, &planned, &mut request);
+        compaction.fit_request_to_window(&self.ctx, &planned, &mut request);
         Ok(request)
     }
 
@@ -322,7 +330,7 @@ impl TurnRun<'_> {
     async fn ask_after_compaction(
         &mut self,
         why: String,
-        order: &StepOrder,
+        order: &StepRequestOptions,
         note: Option<&Message>,
     ) -> Result<Response, EarlyStop> {
         self.ctx.emit_notice(
@@ -331,8 +339,10 @@ impl TurnRun<'_> {
         );
         let request = self.build_request(order, note).await?;
         match self.ask_model(&request, order).await? {
-            AskOutcome::Answered(response) => Ok(*response),
-            AskOutcome::TooLong(_) | AskOutcome::Mended(_) => Err(EarlyStop::Provider(why)),
+            ModelRequestOutcome::Answered(response) => Ok(*response),
+            ModelRequestOutcome::TooLong(_) | ModelRequestOutcome::Mended(_) => {
+                Err(EarlyStop::Provider(why))
+            }
         }
     }
 
@@ -341,16 +351,16 @@ impl TurnRun<'_> {
     async fn ask_model(
         &mut self,
         request: &Request,
-        order: &StepOrder,
-    ) -> Result<AskOutcome, EarlyStop> {
+        order: &StepRequestOptions,
+    ) -> Result<ModelRequestOutcome, EarlyStop> {
         match self.ask_model_once(request, order).await? {
-            AskOutcome::Mended(why) => {
+            ModelRequestOutcome::Mended(why) => {
                 emit_retry(
                     &self.ctx.scope.spec.events,
                     StreamEvent::retry_after_correction(why),
                 );
                 match self.ask_model_once(request, order).await? {
-                    AskOutcome::Mended(why) => Err(EarlyStop::Provider(why)),
+                    ModelRequestOutcome::Mended(why) => Err(EarlyStop::Provider(why)),
                     asked => Ok(asked),
                 }
             }
@@ -361,8 +371,8 @@ impl TurnRun<'_> {
     async fn ask_model_once(
         &mut self,
         request: &Request,
-        order: &StepOrder,
-    ) -> Result<AskOutcome, EarlyStop> {
+        order: &StepRequestOptions,
+    ) -> Result<ModelRequestOutcome, EarlyStop> {
         let caller = self.ctx.caller();
         let (scope, number, step) = (self.ctx.scope.clone(), self.ctx.scope.number, self.ctx.step);
         let tools = prompt::tools_hash(&request.tools);
@@ -378,7 +388,7 @@ impl TurnRun<'_> {
             tool_names,
             aside: order.aside.as_deref().map(str::to_owned),
         };
-        let gate = ModelGate::new(&scope);
+        let gate = ModelRequestSender::new(&scope);
         let answer = match &order.aside {
             Some(plugin) => {
                 let answer = gate.send_request(
@@ -415,8 +425,8 @@ impl TurnRun<'_> {
         };
         let response = match answer {
             Ok(response) => response,
-            Err(NoAnswerReason::TooLong(why)) => return Ok(AskOutcome::TooLong(why)),
-            Err(NoAnswerReason::Mended(why)) => return Ok(AskOutcome::Mended(why)),
+            Err(NoAnswerReason::TooLong(why)) => return Ok(ModelRequestOutcome::TooLong(why)),
+            Err(NoAnswerReason::Mended(why)) => return Ok(ModelRequestOutcome::Mended(why)),
             Err(NoAnswerReason::Blocked(said)) => return Err(stop_for_refusal("request", &said)),
             Err(NoAnswerReason::Spent(why)) => {
                 return Err(EarlyStop::Blocked(format!("[stopped: {why}]")));
@@ -433,20 +443,21 @@ impl TurnRun<'_> {
         } else {
             usage.input_tokens
         };
-        let planned = self.planned_model(order);
+        let planned = self.choose_step_model(order);
         let compaction = &mut self.agent.compaction;
         compaction.record_reported_usage(&planned, request, reported);
-        Ok(AskOutcome::Answered(Box::new(response)))
+        Ok(ModelRequestOutcome::Answered(Box::new(response)))
     }
 
-    /// Calls the hooks of `post-reason` with an answer. If one blocks, the turn ends.
+    /// Calls the hooks of `post-reason` with the model's answer. Ends the turn if a hook blocks the
+    /// answer.
     async fn review_reply(
         &mut self,
         mut response: Response,
-        order: &StepOrder,
+        order: &StepRequestOptions,
     ) -> Result<ReviewedReply, EarlyStop> {
         let most = self.agent.spec.config.max_calls;
-        let left_out = drop_excess_calls(&mut response.message, most);
+        let left_out = remove_excess_calls(&mut response.message, most);
         let written = response.message.joined_text();
         let shortfall = find_reply_shortfall(&response, &written);
         let reviewed = self
@@ -461,7 +472,8 @@ impl TurnRun<'_> {
             message.extra = None;
         }
         if message.joined_text() != written {
-            // Remove `extra`, which belongs to the original text and may repeat it.
+            // Remove the opaque data in `extra`, which belongs to the original text and may repeat
+            // it.
             message.extra = None;
         }
         let session = &self.agent.spec.session;
@@ -497,7 +509,8 @@ impl TurnRun<'_> {
         })
     }
 
-    /// Adds an answer to the conversation. If the answer has no calls, its step ends.
+    /// Adds an answer of the model to the conversation. If the answer has no tool calls, also ends
+    /// the step.
     pub(super) async fn add_reply(&mut self, reviewed: ReviewedReply) -> Result<(), EarlyStop> {
         let ReviewedReply {
             reply,

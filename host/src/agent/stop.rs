@@ -15,7 +15,7 @@ pub(super) enum EarlyStop {
     Provider(String),
     /// The answer does not match the schema of the turn, for this reason.
     WrongAnswer(String),
-    /// The loop of a plugin that runs the turn failed.
+    /// The plugin's agent loop that runs the turn failed.
     Loop {
         /// Name of the plugin.
         plugin: String,
@@ -49,8 +49,8 @@ pub(super) fn withheld_text(AttributedText { plugin, text }: &AttributedText) ->
     format!("[the answer was held back by plugin {plugin}: {text}]")
 }
 
-/// Returns the stop of a turn for a hook that blocked. `what` names the blocked part, such as
-/// "request".
+/// Returns the error that stops a turn because a hook blocked a part of it. `what` names the
+/// blocked part, such as "request".
 pub(super) fn stop_for_refusal(
     what: &str,
     AttributedText { plugin, text }: &AttributedText,

@@ -1,8 +1,9 @@
 //! Streams the model's text to the user, through the hooks that check it.
 //!
-//! Decides when text is shown ([`StreamPath`]): immediately if no hook may change it, in pieces if
-//! hooks of `output-delta` check it, and only when it is complete if another hook may still change
-//! or block it. Every event text that may contain output of the model passes through this module.
+//! Decides when text is shown ([`StreamDelivery`]): immediately if no hook may change it, in pieces
+//! if hooks of `output-delta` check it, and only when it is complete if another hook may still
+//! change or block it. Every event text that may contain output of the model passes through this
+//! module.
 //! Text that was shown cannot be removed: if the final text differs, a correction is emitted.
 //!
 //! Start from [`LiveAnswer::stream_answer`].
@@ -25,13 +26,14 @@ use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::payload::TextDelta;
-use crate::point::streaming::StreamPath;
+use crate::point::streaming::StreamDelivery;
 use crate::provider::{self, Response, StreamEvent};
 
-/// Maximum time for which received text waits until hooks check it.
+/// Maximum time for which received text of the model waits before hooks check it.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Minimum time between two checks, so that many short lines do not cost one call each.
+/// Minimum time between two checks of received text by hooks, so that many short lines do not cost
+/// one call of each hook.
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Length of the end of the shown text that hooks receive as context, in bytes.
@@ -57,14 +59,15 @@ pub(super) struct AnswerProgress {
 }
 
 impl AnswerProgress {
-    /// Begins an answer of which the user has seen nothing.
+    /// Begins an answer of which the user has seen nothing except the text that the answer
+    /// continues.
     pub(super) fn begin_answer(&mut self) {
         self.partial.clear();
         self.shown.truncate(self.continued);
     }
 
-    /// Ends the answer of a step. The shown text is kept only if the next step continues the
-    /// answer.
+    /// Ends the answer of a step. If the next step continues the answer, the text shown so far
+    /// counts as part of that answer.
     pub(super) fn end_answer(&mut self, is_continued: bool) {
         self.continued = match is_continued {
             true => self.shown.len(),
@@ -72,13 +75,15 @@ impl AnswerProgress {
         };
     }
 
-    /// Removes and returns the shown text; the next step does not continue it.
+    /// Removes and returns the shown text, so that the answer of the next step does not continue
+    /// it.
     pub(super) fn take_shown_text(&mut self) -> String {
         self.continued = 0;
         std::mem::take(&mut self.shown)
     }
 
-    /// Returns the part of the shown text that this step wrote.
+    /// Returns the part of the shown text that the model wrote in the current step, without the
+    /// truncated answers of earlier steps that it continues.
     pub(super) fn text_of_current_step(&self) -> &str {
         self.shown.get(self.continued..).unwrap_or_default()
     }
@@ -90,9 +95,9 @@ pub(super) struct LiveAnswer<'a> {
     /// Token of the turn.
     cancel: &'a CancellationToken,
     caller: &'a Caller,
-    streaming: StreamPath,
+    streaming: StreamDelivery,
     progress: &'a mut AnswerProgress,
-    /// Received text that is not shown yet; the next check covers it.
+    /// Received text that is not shown yet, because hooks must check it first.
     pending: String,
     /// Whether hooks withhold so much text that they are called again only for the complete answer.
     is_put_off: bool,
@@ -134,8 +139,8 @@ impl<'a> LiveAnswer<'a> {
         let events = &self.emitter.spec.events;
         let provider = &self.emitter.spec.provider;
         let cancel = self.cancel;
-        if self.streaming != StreamPath::Judged {
-            let mut told = ReportedStates::default();
+        if self.streaming != StreamDelivery::Judged {
+            let mut told = ReportedModelStates::default();
             let mut on = |event| {
                 heard.record_stream_event(&event);
                 self.show_unchecked_event(event, &mut told);
@@ -144,18 +149,18 @@ impl<'a> LiveAnswer<'a> {
         }
         let cancel = cancel.child_token();
         let (sender, pieces) = unbounded_channel();
-        let mut told = ReportedStates::default();
+        let mut told = ReportedModelStates::default();
         // The sender is dropped with the request: once the answer is complete, no further pieces
         // arrive.
         let sending = async {
             let mut on = move |event| {
                 heard.record_stream_event(&event);
                 match event {
-                    StreamEvent::Text(text) => drop(sender.send(AnswerPiece::Text(text))),
+                    StreamEvent::Text(text) => drop(sender.send(AnswerTextUpdate::Text(text))),
                     StreamEvent::Thinking(_) => told.emit_progress(events, true, &[]),
                     StreamEvent::ToolCall { .. } => {}
                     retry @ StreamEvent::Retry { .. } => {
-                        let _ = sender.send(AnswerPiece::Again);
+                        let _ = sender.send(AnswerTextUpdate::Again);
                         emit_retry(events, retry);
                     }
                 }
@@ -169,8 +174,8 @@ impl<'a> LiveAnswer<'a> {
 
     /// Handles an event that no hook checks while the answer streams: shows its text at once, or
     /// only notifies the user that text is withheld until it is complete.
-    fn show_unchecked_event(&mut self, event: StreamEvent, told: &mut ReportedStates) {
-        let is_free = self.streaming == StreamPath::Free;
+    fn show_unchecked_event(&mut self, event: StreamEvent, told: &mut ReportedModelStates) {
+        let is_free = self.streaming == StreamDelivery::Free;
         let events = &self.emitter.spec.events;
         match event {
             StreamEvent::Text(text) => {
@@ -200,7 +205,7 @@ impl<'a> LiveAnswer<'a> {
     /// the end.
     async fn run_hooks_on_stream_pieces(
         &mut self,
-        mut pieces: UnboundedReceiver<AnswerPiece>,
+        mut pieces: UnboundedReceiver<AnswerTextUpdate>,
         cancel: &CancellationToken,
     ) {
         let ends_only = self.emitter.spec.config.checks_ends_only;
@@ -236,12 +241,12 @@ impl<'a> LiveAnswer<'a> {
             // Check all queued pieces together.
             while let Some(one) = piece.take() {
                 match one {
-                    AnswerPiece::Text(text) => {
+                    AnswerTextUpdate::Text(text) => {
                         has_line |= text.contains('\n');
                         has_new = true;
                         self.pending.push_str(&text);
                     }
-                    AnswerPiece::Again => self.reset_for_retry(),
+                    AnswerTextUpdate::Again => self.reset_for_retry(),
                 }
                 piece = pieces.try_recv().ok();
             }
@@ -249,19 +254,20 @@ impl<'a> LiveAnswer<'a> {
             // If the complete answer arrived at once, hooks check it only once, as the last piece.
             let is_over = pieces.is_closed() && pieces.is_empty();
             if has_new && is_due && !is_over && !self.is_put_off && self.stopped.is_none() {
-                self.run_output_delta(false, cancel).await;
+                self.run_output_delta_hooks(false, cancel).await;
                 (last, has_new, has_line) = (Some(Instant::now()), false, false);
             }
         }
         if self.stopped.is_none() && !self.pending.is_empty() {
-            self.run_output_delta(true, cancel).await;
+            self.run_output_delta_hooks(true, cancel).await;
         }
     }
 
-    /// Lets the hooks check the pending text, and shows the text that they pass.
-    async fn run_output_delta(&mut self, is_last: bool, cancel: &CancellationToken) {
+    /// Calls the hooks of `output-delta` with the pending text, and shows the text that they let
+    /// through.
+    async fn run_output_delta_hooks(&mut self, is_last: bool, cancel: &CancellationToken) {
         let delta = TextDelta {
-            before: last_bytes(&self.progress.shown).to_owned(),
+            before: last_context_bytes(&self.progress.shown).to_owned(),
             text: std::mem::take(&mut self.pending),
             is_last,
             keep: 0,
@@ -302,7 +308,7 @@ impl<'a> LiveAnswer<'a> {
 }
 
 /// Part of a streamed answer.
-enum AnswerPiece {
+enum AnswerTextUpdate {
     Text(String),
     /// The request is sent again, so the text that was received so far is discarded.
     Again,
@@ -311,12 +317,12 @@ enum AnswerPiece {
 /// Whether the user was notified that the model writes, and that it thinks, while the text is not
 /// shown.
 #[derive(Default)]
-struct ReportedStates {
+struct ReportedModelStates {
     writes: bool,
     thinks: bool,
 }
 
-impl ReportedStates {
+impl ReportedModelStates {
     fn emit_progress(&mut self, events: &Events, is_thinking: bool, by: &[Arc<str>]) {
         let told = if is_thinking {
             &mut self.thinks
@@ -348,7 +354,7 @@ pub(super) fn emit_retry(events: &Events, event: StreamEvent) {
 }
 
 /// Returns the last [`BEFORE_BYTES`] of a text, cut at a character boundary.
-fn last_bytes(text: &str) -> &str {
+fn last_context_bytes(text: &str) -> &str {
     let from = text.ceil_char_boundary(text.len().saturating_sub(BEFORE_BYTES));
     text.get(from..).unwrap_or_default()
 }

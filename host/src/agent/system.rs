@@ -19,7 +19,10 @@ impl TurnRun<'_> {
     /// Builds the system prompt. Hooks of `system-prompt` add parts, those of
     /// `before-system-prompt` edit the parts, and those of `after-system-prompt` edit the rendered
     /// text.
-    pub(super) async fn build_system(&mut self, decision: Decision) -> Result<(), EarlyStop> {
+    pub(super) async fn build_system_prompt(
+        &mut self,
+        decision: Decision,
+    ) -> Result<(), EarlyStop> {
         let context = PromptContext {
             model: self.agent.spec.model.clone(),
             tools: self.ctx.scope.skills.tool_names(),
@@ -65,7 +68,7 @@ impl TurnRun<'_> {
         if self.agent.ledger.as_ref() != Some(&written) {
             self.agent.spec.session.append(written.clone())?;
             self.agent.ledger = Some(written);
-            self.store_prompt_text();
+            self.store_system_prompt();
         }
         Ok(())
     }
@@ -73,7 +76,7 @@ impl TurnRun<'_> {
     /// Stores the exact text of the system prompt as blobs of the session, so that people can read
     /// it later. This runs concurrently with the request to the model, which does not wait for the
     /// disk. If the write fails, only this copy is missing.
-    fn store_prompt_text(&mut self) {
+    fn store_system_prompt(&mut self) {
         let blobs = self.ctx.scope.family.root.blobs().clone();
         let texts: Vec<String> = self.system.iter().map(|block| block.text.clone()).collect();
         self.keeping = Some(tokio::task::spawn_blocking(move || {
@@ -114,8 +117,8 @@ impl TurnRun<'_> {
                 &*build_read_filter(&self.ctx.scope),
             );
             parts.extend(found.parts);
-            // Show the notices only in the first turn, because the parts are built again in every
-            // turn.
+            // Show the notices only in the first turn, because the parts of the system prompt are
+            // built again in every turn.
             if self.agent.frozen.is_none() {
                 for notice in found.notices {
                     self.ctx.emit_event(Event::notice(Level::Warn, notice));

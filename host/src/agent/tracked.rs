@@ -1,35 +1,35 @@
 //! Tracks the files that a tool call changes, so that they can be restored.
 //!
-//! Start from [`FileTrackedCall`].
+//! Start from [`FileChangeTracking`].
 
 use std::sync::Arc;
 
 use super::scope::TurnScope;
-use crate::checkpoint::{CallOrigin, CallWrites, StartedCall};
+use crate::checkpoint::{CallFileRecorder, CallOrigin, StartedCall};
 use crate::event::Event;
 use crate::message::{EffectClass, ToolCall};
-use crate::point::handle::ChangeRecorder;
+use crate::point::handle::FileChangeRecorder;
 use crate::point::outcome::Level;
-use crate::tool::FileTracking;
+use crate::tool::FileTrackingMethod;
 use crate::tool::registry::ToolEntry;
 
 /// A tool call, with the method by which its file changes are tracked.
-pub(super) enum FileTrackedCall {
+pub(super) enum FileChangeTracking {
     /// The call changes no file.
     Unneeded,
     /// The tool reports each write to this recorder.
-    Recorded(Arc<CallWrites>),
+    Recorded(Arc<CallFileRecorder>),
     /// The workspace is compared with a snapshot from before the call.
     Compared(StartedCall),
 }
 
-impl FileTrackedCall {
+impl FileChangeTracking {
     /// Begins to track a call with the method that its tool declares; for some tools this takes a
     /// snapshot of the workspace. Returns at once for a tool that only reads.
     pub(super) async fn begin_call(scope: &TurnScope, entry: &ToolEntry, call: &ToolCall) -> Self {
         let is_read = entry.spec.effect_class == EffectClass::Read;
         let tracking = entry.tool.file_tracking();
-        if is_read || tracking == FileTracking::Unneeded {
+        if is_read || tracking == FileTrackingMethod::Unneeded {
             return Self::Unneeded;
         }
         let origin = CallOrigin {
@@ -40,8 +40,8 @@ impl FileTrackedCall {
             tool: call.name.clone(),
         };
         let checkpoints = scope.family.checkpoints.clone();
-        if tracking == FileTracking::Recorded {
-            let writes = CallWrites {
+        if tracking == FileTrackingMethod::Recorded {
+            let writes = CallFileRecorder {
                 checkpoints,
                 origin,
             };
@@ -52,7 +52,7 @@ impl FileTrackedCall {
             Ok(started) => Self::Compared(started),
             Err(error) => {
                 let text = format!(
-                    "the changes of {} cannot be undone later: {error}",
+                    "the changes that {} makes to files cannot be undone later: {error}",
                     call.name
                 );
                 scope.spec.events.emit(Event::notice(Level::Warn, text));
@@ -61,8 +61,9 @@ impl FileTrackedCall {
         }
     }
 
-    /// Returns the recorder for the call's writes; `None` if the tool does not report them.
-    pub(super) fn recorder(&self) -> Option<Arc<dyn ChangeRecorder>> {
+    /// Returns the recorder to which the call's tool reports the files that it writes; `None` if
+    /// the tool does not report them.
+    pub(super) fn change_recorder(&self) -> Option<Arc<dyn FileChangeRecorder>> {
         match self {
             Self::Recorded(writes) => Some(writes.clone()),
             _ => None,

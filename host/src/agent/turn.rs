@@ -1,11 +1,11 @@
 //! State of a turn, and the primitives that complete an answer.
 //!
-//! The loop of a turn consists of primitives: [`TurnRun::take_input`], [`TurnRun::build_system`],
-//! [`TurnRun::request_answer`], [`TurnRun::run_open_calls`],
-//! [`TurnRun::reflect_on_last_answer`] and [`TurnRun::output_or_continue_answer`]. The primitives
-//! themselves call hooks, check policy and limits and write session entries, so calling them in
-//! another order does not skip a check. `run` has the built-in order, `plugin_order` the order of a
-//! plugin's loop.
+//! The loop of a turn consists of primitives: [`TurnRun::take_input`],
+//! [`TurnRun::build_system_prompt`], [`TurnRun::request_answer`],
+//! [`TurnRun::run_pending_tool_calls`], [`TurnRun::reflect_on_last_answer`] and
+//! [`TurnRun::output_or_continue_answer`]. The primitives themselves call hooks, check policy and
+//! limits and write session entries, so calling them in another order does not skip a check. `run`
+//! has the built-in order, `plugin_order` the order of a plugin's loop.
 //!
 //! The future that runs the primitives may be dropped at any await point: data that must survive
 //! belongs in [`TurnRun`].
@@ -33,7 +33,7 @@ use crate::point::dispatch::AttributedText;
 use crate::point::outcome::Level;
 use crate::point::payload::TurnInput;
 use crate::provider::SystemBlock;
-use crate::session::{Body, InterruptedTurn, Position};
+use crate::session::{Body, FramePosition, InterruptedTurn};
 use crate::text::format_count;
 
 /// Reason for another step after the user sent a message during the turn.
@@ -65,7 +65,8 @@ pub(super) struct TurnRun<'a> {
     /// number.
     pub(super) last_step: u32,
     pub(super) system: Vec<SystemBlock>,
-    /// Task that stores the text of the system prompt in the session.
+    /// Task that writes the text of the system prompt to the session. The end of the turn waits for
+    /// it.
     pub(super) keeping: Option<JoinHandle<()>>,
     /// Shown and partial text of the answer that is streaming.
     pub(super) progress: AnswerProgress,
@@ -78,7 +79,7 @@ pub(super) struct TurnRun<'a> {
     pub(super) open: Option<StoredReply>,
     /// Whether a step has begun and the event for its end was not emitted yet.
     pub(super) is_in_step: bool,
-    /// Schema check for the answer, if the turn has a schema.
+    /// Check of the answer against the turn's JSON Schema, if it has one.
     pub(super) answers: TurnAnswerSchemaCheck,
     pub(super) outputs: Vec<String>,
     /// Answer that the model wrote before the turn was interrupted; the turn that continues it uses
@@ -91,7 +92,7 @@ pub(super) struct TurnRun<'a> {
     /// Guard that stops the subagents if the turn is dropped.
     pub(super) agents_guard: Option<DropGuard>,
     /// Position of the first entry of the turn in the session.
-    pub(super) begins_at: Position,
+    pub(super) begins_at: FramePosition,
     pub(super) started: Instant,
 }
 
@@ -102,7 +103,7 @@ impl<'a> TurnRun<'a> {
         work: TurnWork,
         cancel: CancellationToken,
     ) -> Self {
-        let scope = agent.enter_turn(cancel);
+        let scope = agent.create_turn_scope(cancel);
         Self {
             agents_guard: Some(scope.agents.clone().drop_guard()),
             told_of_agents: false,
@@ -124,7 +125,7 @@ impl<'a> TurnRun<'a> {
             outputs: Vec::new(),
             ready_answer: None,
             unkept: None,
-            begins_at: Position::START,
+            begins_at: FramePosition::START,
             started: Instant::now(),
         }
     }
@@ -133,7 +134,7 @@ impl<'a> TurnRun<'a> {
         self.agent.dispatcher.begin_turn();
         let session = self.agent.spec.session.clone();
         session.cut_turn()?;
-        self.begins_at = session.end();
+        self.begins_at = session.log_end();
         let (command, input_id, continues) = match &self.work {
             TurnWork::Answer {
                 command,
@@ -196,7 +197,6 @@ impl<'a> TurnRun<'a> {
                 .request_another_step("the answer was empty", EMPTY)
                 .await;
         }
-        // Do not ask the model again if a hook emptied the answer without a replacement.
         if step.goes_on {
             return Ok(Some(
                 "the model has received another message since then".to_owned(),
@@ -205,7 +205,7 @@ impl<'a> TurnRun<'a> {
         if self.take_queued_steering_texts().await? {
             return Ok(Some(SAID_MORE.to_owned()));
         }
-        if has_step && let Some(text) = self.running_agents_reminder() {
+        if has_step && let Some(text) = self.build_running_agents_reminder() {
             return self
                 .request_another_step("subagents still run", &text)
                 .await;
@@ -232,7 +232,8 @@ impl<'a> TurnRun<'a> {
         Ok(None)
     }
 
-    /// Outputs the last answer unless another step is needed, then takes the next follow-up.
+    /// Outputs the last answer unless another step is needed, then takes the user's next follow-up
+    /// input, if there is one.
     pub(super) async fn output_or_continue_answer(&mut self) -> Result<TurnEndAttempt, EarlyStop> {
         if let Some(why) = self.reflect_on_last_answer().await? {
             return Ok(TurnEndAttempt::Again(why));
@@ -265,16 +266,16 @@ impl<'a> TurnRun<'a> {
         self.ctx.step < self.last_step
     }
 
-    /// Returns the note about the limit that prevents another request in this turn; `None` if no
-    /// limit is reached.
+    /// Returns the note about the limit, such as that of steps or cost, which forbids another
+    /// request in this turn; `None` if no limit is reached.
     pub(super) fn reached_limit_note(&self) -> Option<String> {
         if self.answer.is_truncated_too_often() {
             return Some(CUT_AGAIN.to_owned());
         }
         if !self.has_step_left() {
-            return Some(self.step_limit_note());
+            return Some(self.format_step_limit_note());
         }
-        self.cost_limit_note()
+        self.format_cost_limit_note()
     }
 
     /// Outputs the last text of the model together with a note of the host about a limit, and
@@ -294,15 +295,15 @@ impl<'a> TurnRun<'a> {
         }
     }
 
-    fn step_limit_note(&self) -> String {
+    fn format_step_limit_note(&self) -> String {
         let max = format_count(u64::from(self.agent.spec.config.max_steps), "step");
         format!(
             "[stopped: the limit of {max} was reached before the work was done; say `continue` to continue]"
         )
     }
 
-    /// Returns the note about the cost limit if the turn has exceeded it.
-    fn cost_limit_note(&self) -> Option<String> {
+    /// Returns the note that the turn has exceeded its cost limit; `None` if it has not.
+    fn format_cost_limit_note(&self) -> Option<String> {
         let most = self.agent.spec.config.max_cost_usd?;
         let spent = self.ctx.scope.budget.cost().usd;
         (spent > most || most <= 0.0).then(|| {
@@ -312,7 +313,7 @@ impl<'a> TurnRun<'a> {
 
     /// Returns a reminder for the model that ending the turn stops its running subagents; `None` if
     /// none runs or it was already reminded.
-    fn running_agents_reminder(&mut self) -> Option<String> {
+    fn build_running_agents_reminder(&mut self) -> Option<String> {
         let running = self.ctx.scope.running_model_subagents();
         if running.is_empty() || std::mem::replace(&mut self.told_of_agents, true) {
             return None;
@@ -327,7 +328,7 @@ impl<'a> TurnRun<'a> {
 
     /// Returns the output after the hooks of `pre-output` and of `output-delta`. The hooks of
     /// `output-delta` are skipped if they already checked the complete text while it streamed.
-    async fn judge_output(&self, draft: String) -> Result<String, AttributedText> {
+    async fn run_output_hooks(&self, draft: String) -> Result<String, AttributedText> {
         let judged = self.ctx.dispatch_point::<at::PreOutput>(draft).await;
         if let Some(said) = blocking_hook_text(&judged) {
             return Err(said.clone());
@@ -347,7 +348,8 @@ impl<'a> TurnRun<'a> {
             .await
     }
 
-    /// Emits a correction if the shown text is not a prefix of `text`.
+    /// Emits a correction event if the text that the user was shown so far is not a prefix of
+    /// `text`.
     pub(super) fn correct_shown_text(&mut self, text: &str) {
         if !continues_shown_text(text, &self.progress.shown) {
             let shown = self.progress.take_shown_text();
@@ -360,7 +362,7 @@ impl<'a> TurnRun<'a> {
 
     /// Calls the hooks of `pre-output`, emits the output, and calls the hooks of `post-output`.
     pub(super) async fn emit_output(&mut self, draft: String) -> Result<(), EarlyStop> {
-        let (text, refusal) = match self.judge_output(draft).await {
+        let (text, refusal) = match self.run_output_hooks(draft).await {
             Ok(text) => (text, None),
             Err(said) => {
                 let text = withheld_text(&said);

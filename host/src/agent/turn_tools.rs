@@ -10,7 +10,7 @@ pub(super) struct TurnTools {
     /// Current tools of the agent. The agent's `AgentSpec` still has the tools from the beginning
     /// of the turn.
     all: RwLock<Arc<ToolRegistry>>,
-    /// Names of the tools that the current step offers; `None` before the first step.
+    /// Names of the tools that the current step offers to the model; `None` before the first step.
     of_step: Mutex<Option<Arc<[String]>>>,
 }
 
@@ -22,7 +22,7 @@ impl TurnTools {
         }
     }
 
-    pub(super) fn all(&self) -> Arc<ToolRegistry> {
+    pub(super) fn all_tools(&self) -> Arc<ToolRegistry> {
         let tools = self.all.read();
         tools.unwrap_or_else(PoisonError::into_inner).clone()
     }

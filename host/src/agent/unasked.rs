@@ -37,7 +37,7 @@ pub(super) fn agent_refusal_text(
 ) -> String {
     let wanted = match asked.first() {
         Some(AttributedText { plugin, text }) => {
-            format!("plugin {plugin} wants it approved ({text})")
+            format!("plugin {plugin} asks for an approval of the call ({text})")
         }
         None => format!("it needs approval ({rule})"),
     };

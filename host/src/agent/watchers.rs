@@ -14,13 +14,13 @@ use crate::point::caller::Caller;
 use crate::point::catalog as at;
 use crate::point::dispatch::AttributedText;
 use crate::point::payload::TextDelta;
-use crate::point::streaming::StreamPath;
+use crate::point::streaming::StreamDelivery;
 
 /// Key in the arguments of a hidden call; its value is the reason.
 const HIDDEN_KEY: &str = "not_shown";
 
-/// Reason that is shown for hidden arguments: hooks change them when they check them together but
-/// not one by one, or there are too many to check them one by one.
+/// Reason that replaces the arguments of a hidden call: hooks change the arguments when they check
+/// them together but not one by one, or there are too many to check them one by one.
 const HIDDEN_REASON: &str = "plugins change what stands in these arguments";
 
 /// Placeholder for the name of a tool that is hidden.
@@ -33,11 +33,11 @@ const MAX_VALUES: usize = 64;
 impl EventEmitter {
     /// Returns how the model's text is streamed, depending on the hooks that are called for
     /// `caller`.
-    pub(super) fn choose_stream_path(&self, caller: &Caller) -> StreamPath {
-        self.dispatcher.registry().streaming(caller)
+    pub(super) fn choose_stream_path(&self, caller: &Caller) -> StreamDelivery {
+        self.dispatcher.registry().stream_delivery(caller)
     }
 
-    /// Returns a complete text after the hooks of `output-delta`.
+    /// Passes a complete text through the hooks of `output-delta`, and returns the result.
     ///
     /// # Errors
     /// A hook blocked the text.
@@ -65,16 +65,16 @@ impl EventEmitter {
     /// after the hooks, or the reason why the text is hidden.
     pub(super) async fn text_for_observers(&self, caller: &Caller, text: String) -> String {
         match self.choose_stream_path(caller) {
-            StreamPath::Free => text,
-            StreamPath::Judged => match self.check_complete_text(caller, text).await {
+            StreamDelivery::Free => text,
+            StreamDelivery::Judged => match self.check_complete_text(caller, text).await {
                 Ok(text) => text,
-                Err(said) => format!("[not shown: {}]", hook_stop_note(&said)),
+                Err(said) => format!("[not shown: {}]", format_hook_stop_note(&said)),
             },
-            held @ StreamPath::Held(_) if !text.trim().is_empty() => format!(
+            held @ StreamDelivery::Held(_) if !text.trim().is_empty() => format!(
                 "[not shown: {} checks it only as part of a complete answer]",
                 held.blocking_plugins().join(", ")
             ),
-            StreamPath::Held(_) => text,
+            StreamDelivery::Held(_) => text,
         }
     }
 
@@ -90,7 +90,7 @@ impl EventEmitter {
         let mut shown = message.clone();
         shown.remove_opaque_data();
         let is_judged = message.role != Role::Tool && !message.is_written_by_user();
-        if !is_judged || self.choose_stream_path(caller) == StreamPath::Free {
+        if !is_judged || self.choose_stream_path(caller) == StreamDelivery::Free {
             return shown;
         }
         shown
@@ -98,7 +98,7 @@ impl EventEmitter {
             .retain(|part| !matches!(part, Content::Thinking { .. }));
         for part in &mut shown.content {
             if let Content::ToolCall(call) = part {
-                *call = self.call_for_observers(caller, call).await;
+                *call = self.build_call_for_observers(caller, call).await;
             }
         }
         let text = message.joined_text();
@@ -119,12 +119,16 @@ impl EventEmitter {
     /// Returns a call for observers, with its arguments after the hooks of `output-delta`. If hooks
     /// check only complete answers, the arguments are unchanged, because these hooks have already
     /// checked the answer with the call.
-    pub(super) async fn call_for_observers(&self, caller: &Caller, call: &ToolCall) -> ToolCall {
+    pub(super) async fn build_call_for_observers(
+        &self,
+        caller: &Caller,
+        call: &ToolCall,
+    ) -> ToolCall {
         let mut shown = ToolCall {
             extra: None,
             ..call.clone()
         };
-        if self.choose_stream_path(caller) != StreamPath::Judged {
+        if self.choose_stream_path(caller) != StreamDelivery::Judged {
             return shown;
         }
         let text = format!("{} {}", call.name, value_as_plain_text(&call.arguments));
@@ -147,18 +151,19 @@ impl EventEmitter {
     /// Checks a call. `text` contains its name and all texts of its arguments. Returns the name and
     /// the arguments for observers.
     async fn judge_call(&self, caller: &Caller, call: &ToolCall, text: &str) -> (String, Value) {
-        // First check all texts together, after which nearly every call needs no further check.
+        // First check all texts together. If the hooks leave them unchanged, as nearly always, the
+        // call needs no further check.
         match self.check_complete_text(caller, text.to_owned()).await {
             Ok(judged) if judged == text => return (call.name.clone(), call.arguments.clone()),
             Ok(_) => {}
             Err(said) => {
                 return (
                     HIDDEN_TOOL_NAME.to_owned(),
-                    json!({ HIDDEN_KEY: hook_stop_note(&said) }),
+                    json!({ HIDDEN_KEY: format_hook_stop_note(&said) }),
                 );
             }
         }
-        if count_values(&call.arguments) > MAX_VALUES {
+        if count_nested_values(&call.arguments) > MAX_VALUES {
             return (
                 HIDDEN_TOOL_NAME.to_owned(),
                 json!({ HIDDEN_KEY: HIDDEN_REASON }),
@@ -167,7 +172,8 @@ impl EventEmitter {
         let name = self.text_for_observers(caller, call.name.clone()).await;
         let arguments = self.value_for_observers(caller, &call.arguments).await;
         if name == call.name && arguments == call.arguments {
-            // Hooks change the texts only when they check them together, so hide the complete call.
+            // Hooks would change these texts if they checked them together, but changed none of
+            // them alone, so hide the complete call.
             return (
                 HIDDEN_TOOL_NAME.to_owned(),
                 json!({ HIDDEN_KEY: HIDDEN_REASON }),
@@ -176,15 +182,17 @@ impl EventEmitter {
         (name, arguments)
     }
 
-    /// Returns a text from the arguments of a call, for observers.
+    /// Returns a text from the arguments of a call as observers may see it: if hooks judge the
+    /// streamed text, they judge this text too.
     pub(super) async fn call_text_for_observers(&self, caller: &Caller, text: String) -> String {
         match self.choose_stream_path(caller) {
-            StreamPath::Judged => self.text_for_observers(caller, text).await,
-            StreamPath::Free | StreamPath::Held(_) => text,
+            StreamDelivery::Judged => self.text_for_observers(caller, text).await,
+            StreamDelivery::Free | StreamDelivery::Held(_) => text,
         }
     }
 
-    /// Judges each key, text and number of a value separately.
+    /// Returns a JSON value as observers may see it: each key, text and number is passed separately
+    /// to the hooks that judge streamed text.
     async fn value_for_observers(&self, caller: &Caller, value: &Value) -> Value {
         match value {
             Value::String(text) => self.text_for_observers(caller, text.clone()).await.into(),
@@ -216,10 +224,13 @@ impl EventEmitter {
     }
 }
 
-fn count_values(value: &Value) -> usize {
+fn count_nested_values(value: &Value) -> usize {
     match value {
-        Value::Array(items) => items.iter().map(count_values).sum(),
-        Value::Object(fields) => fields.values().map(|field| 1 + count_values(field)).sum(),
+        Value::Array(items) => items.iter().map(count_nested_values).sum(),
+        Value::Object(fields) => fields
+            .values()
+            .map(|field| 1 + count_nested_values(field))
+            .sum(),
         _ => 1,
     }
 }
@@ -242,6 +253,6 @@ fn value_as_plain_text(value: &Value) -> String {
     }
 }
 
-fn hook_stop_note(said: &AttributedText) -> String {
+fn format_hook_stop_note(said: &AttributedText) -> String {
     format!("plugin {} stopped it: {}", said.plugin, said.text)
 }

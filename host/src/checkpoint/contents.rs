@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use super::state::NotKeptReason;
 use crate::session::{open_guarded, private_options};
 
-/// Name of the file in the checkpoint folder.
+/// Name of the file in the checkpoint folder with the stored contents of workspace files.
 pub(super) const CONTENTS: &str = "contents";
 
-/// Length of a frame's header (hash and length) in bytes.
+/// Length of the header (hash and length) before each content in the file, in bytes.
 const HEAD_BYTES: u64 = 32 + 8;
 
 /// Maximum length of a content that is read, in bytes; larger than any stored content. Without this
@@ -31,14 +31,14 @@ type ContentHash = [u8; 32];
 pub(super) struct ContentStore {
     path: PathBuf,
     file: File,
-    /// Offset and length of each content, in bytes.
+    /// Offset in the file, and length, of each content, in bytes.
     index: HashMap<ContentHash, (u64, u64)>,
-    /// Offset of the end of the last complete frame, in bytes.
+    /// Offset in the file at which the last completely stored content ends, in bytes.
     len: u64,
     most: u64,
-    /// Whether contents were added since the last sync.
+    /// Whether contents were added to the file since it was last synced to disk.
     is_unsynced: bool,
-    /// Disk error after which nothing more is added.
+    /// Error of the disk. The store adds no contents after it.
     failure: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl ContentStore {
         }
     }
 
-    /// Builds the index from the headers of all complete frames.
+    /// Builds the index of the stored contents from the headers of all complete frames in the file.
     fn index_content_frames(path: PathBuf, file: File, most: u64) -> io::Result<Self> {
         let end = file.metadata()?.len();
         let (mut index, mut at) = (HashMap::new(), 0_u64);
@@ -108,7 +108,11 @@ impl ContentStore {
     ///
     /// # Errors
     /// The reason why the content was not stored.
-    pub(super) fn add(&mut self, digest: &str, content: &[u8]) -> Result<(), NotKeptReason> {
+    pub(super) fn store_content(
+        &mut self,
+        digest: &str,
+        content: &[u8],
+    ) -> Result<(), NotKeptReason> {
         let hash = parse_hash(digest).ok_or(NotKeptReason::Unreadable)?;
         if self.index.contains_key(&hash) {
             return Ok(());
@@ -138,7 +142,7 @@ impl ContentStore {
     }
 
     /// Returns the disk error that stopped all further writes, if there was one.
-    pub(super) fn failure(&self) -> Option<&str> {
+    pub(super) fn write_failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
@@ -213,7 +217,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut store = ContentStore::open(folder.path(), 1 << 20).unwrap();
         for content in [&b"one"[..], b"", b"two", b"one"] {
-            store.add(&digest(content), content).unwrap();
+            store.store_content(&digest(content), content).unwrap();
         }
         store.sync().unwrap();
         let len = store.len;
@@ -229,7 +233,7 @@ mod tests {
         let wanted = HashSet::from([digest(b"two"), digest(b"gone")]);
         store.retain_contents(&wanted).unwrap();
         assert!(store.contains(&digest(b"two")) && !store.contains(&digest(b"one")));
-        store.add(&digest(b"four"), b"four").unwrap();
+        store.store_content(&digest(b"four"), b"four").unwrap();
         drop(store);
         let store = ContentStore::open_read_only(folder.path())
             .unwrap()
@@ -242,8 +246,8 @@ mod tests {
     fn a_changed_content_is_none_and_the_limit_holds() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = ContentStore::open(folder.path(), 100).unwrap();
-        store.add(&digest(b"one"), b"one").unwrap();
-        let refused = store.add(&digest(&[1; 60]), &[1; 60]);
+        store.store_content(&digest(b"one"), b"one").unwrap();
+        let refused = store.store_content(&digest(&[1; 60]), &[1; 60]);
         assert_eq!(refused, Err(NotKeptReason::Limit));
         let path = folder.path().join(CONTENTS);
         let mut bytes = fs::read(&path).unwrap();

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::config::CheckpointConfig;
-use super::record::{CHANGES, ChangeSource, FileChange, NewChangeRecord, RecordEnd};
+use super::record::{CHANGES, ChangeRecordEnd, ChangeSource, FileChange, NewChangeRecord};
 use super::restore;
 use super::snapshot::{ScanFailure, Snapshot, SnapshotScan};
 use super::state::{FileState, read_state};
@@ -84,7 +84,7 @@ impl Drop for StartedCall {
     }
 }
 
-/// Turn, id and tool of a call that changes files.
+/// Turn, id and tool of a tool call that changes files.
 #[derive(Clone, Debug)]
 pub struct CallOrigin {
     /// Number of the main agent's turn.
@@ -96,7 +96,11 @@ pub struct CallOrigin {
 }
 
 impl CallOrigin {
-    fn new_record(&self, source: ChangeSource, changes: Vec<FileChange>) -> NewChangeRecord {
+    fn create_change_record(
+        &self,
+        source: ChangeSource,
+        changes: Vec<FileChange>,
+    ) -> NewChangeRecord {
         NewChangeRecord {
             turn: self.turn,
             call: Some(self.call.clone()),
@@ -178,7 +182,7 @@ impl Checkpoints {
         }
         let unknown = keeper.is_too_large.clone();
         let has_snapshot = unknown.is_none();
-        let Some(store) = self.open(&mut keeper) else {
+        let Some(store) = self.open_store(&mut keeper) else {
             return started;
         };
         let record = NewChangeRecord {
@@ -188,7 +192,7 @@ impl Checkpoints {
                 .map(Snapshot::left_out)
                 .unwrap_or_default(),
             unknown,
-            ..origin.new_record(ChangeSource::Snapshot, Vec::new())
+            ..origin.create_change_record(ChangeSource::Snapshot, Vec::new())
         };
         match store.log.begin_record(record) {
             Ok(id) => started.id = Some(id),
@@ -203,7 +207,7 @@ impl Checkpoints {
         started
     }
 
-    /// Records the end of a call, and the changes since the last snapshot.
+    /// Records the end of a tool call, and the changes of workspace files since the last snapshot.
     pub fn end_call(&self, mut started: StartedCall) {
         let Some(id) = started.id else {
             return;
@@ -211,9 +215,9 @@ impl Checkpoints {
         let mut keeper = self.lock();
         if std::mem::take(&mut started.has_snapshot) {
             self.n_running.fetch_sub(1, Ordering::AcqRel);
-            self.record_changes(&mut keeper, id, RecordEnd::Done);
+            self.record_changes(&mut keeper, id, ChangeRecordEnd::Done);
         } else if let Some(store) = &mut keeper.opened {
-            let ended = store.log.end_record(id, RecordEnd::Done, None);
+            let ended = store.log.end_record(id, ChangeRecordEnd::Done, None);
             self.report_write_error(&mut keeper, ended);
         }
     }
@@ -231,12 +235,12 @@ impl Checkpoints {
             return None;
         }
         let mut keeper = self.lock();
-        let store = self.open(&mut keeper)?;
+        let store = self.open_store(&mut keeper)?;
         let changes = match store.plan_write(path, content) {
             Ok(changes) => changes,
             Err(error) => return self.report_disk_error(&mut keeper, &error, None),
         };
-        let record = origin.new_record(ChangeSource::Write, changes);
+        let record = origin.create_change_record(ChangeSource::Write, changes);
         let begun = store.contents.sync();
         match begun.and_then(|()| store.log.begin_record(record)) {
             Ok(id) => {
@@ -255,7 +259,7 @@ impl Checkpoints {
             return;
         };
         if !is_done {
-            let ended = store.log.end_record(id, RecordEnd::Void, None);
+            let ended = store.log.end_record(id, ChangeRecordEnd::Void, None);
             return self.report_write_error(keeper, ended);
         }
         let record = store.log.records.iter().rev().find(|own| own.id == id);
@@ -269,7 +273,9 @@ impl Checkpoints {
                 .insert(change.path.clone(), change.after.clone());
         }
         changes.retain(|change| !change.before.is_same_state(&change.after));
-        let ended = store.log.end_record(id, RecordEnd::Done, Some(changes));
+        let ended = store
+            .log
+            .end_record(id, ChangeRecordEnd::Done, Some(changes));
         self.report_write_error(keeper, ended);
     }
 
@@ -309,7 +315,7 @@ impl Checkpoints {
     /// `None` if the store cannot be opened, or if a call is running.
     pub(super) fn with_store<T>(&self, work: impl FnOnce(&mut OpenedStore) -> T) -> Option<T> {
         let mut keeper = self.lock();
-        self.open(&mut keeper)?;
+        self.open_store(&mut keeper)?;
         if self.is_running() {
             return None;
         }
@@ -317,8 +323,9 @@ impl Checkpoints {
         keeper.opened.as_mut().map(work)
     }
 
-    /// Opens the store at the first use, and ends the records that an earlier process left open.
-    fn open<'a>(&self, keeper: &'a mut CheckpointsState) -> Option<&'a mut OpenedStore> {
+    /// Opens the checkpoint store at the first use. Ends the records of calls with a snapshot that
+    /// an earlier process did not end.
+    fn open_store<'a>(&self, keeper: &'a mut CheckpointsState) -> Option<&'a mut OpenedStore> {
         if keeper.opened.is_none() && !keeper.has_failed {
             match OpenedStore::open(&self.folder, &self.workspace, &self.config) {
                 Ok(store) => {
@@ -342,11 +349,11 @@ impl Checkpoints {
     /// Takes a snapshot and saves it to disk, so that a later process can compare the workspace
     /// with it.
     fn take_snapshot(&self, keeper: &mut CheckpointsState) -> Result<(), ScanFailure> {
-        if self.open(keeper).is_none() {
+        if self.open_store(keeper).is_none() {
             return Ok(());
         }
         self.end_interrupted_records(keeper);
-        let taken = self.scan(keeper)?;
+        let taken = self.scan_workspace(keeper)?;
         let Some(store) = &mut keeper.opened else {
             return Ok(());
         };
@@ -364,7 +371,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn scan(&self, keeper: &mut CheckpointsState) -> Result<Snapshot, ScanFailure> {
+    fn scan_workspace(&self, keeper: &mut CheckpointsState) -> Result<Snapshot, ScanFailure> {
         let Some(store) = &mut keeper.opened else {
             return Ok(Snapshot::default());
         };
@@ -379,20 +386,22 @@ impl Checkpoints {
         scan.take_snapshot()
     }
 
-    /// Ends the records of calls that no longer run but have no end.
+    /// Ends the records of calls with a snapshot that are still open although no such call runs any
+    /// longer. Does nothing while one runs.
     fn end_interrupted_records(&self, keeper: &mut CheckpointsState) {
         if self.is_running() {
             return;
         }
         for id in std::mem::take(&mut keeper.open_calls) {
-            self.record_changes(keeper, id, RecordEnd::Interrupted);
+            self.record_changes(keeper, id, ChangeRecordEnd::Interrupted);
         }
     }
 
-    /// Compares the workspace with the last snapshot, and ends a record with the changes.
-    fn record_changes(&self, keeper: &mut CheckpointsState, id: u64, end: RecordEnd) {
+    /// Compares the workspace with the last snapshot, and ends the record `id` with the changes
+    /// that were found.
+    fn record_changes(&self, keeper: &mut CheckpointsState, id: u64, end: ChangeRecordEnd) {
         keeper.open_calls.retain(|open| *open != id);
-        let scanned = self.scan(keeper);
+        let scanned = self.scan_workspace(keeper);
         let Some(store) = &mut keeper.opened else {
             return;
         };
@@ -403,7 +412,7 @@ impl Checkpoints {
                 // The last snapshot is missing if the process that began the call could not save
                 // it.
                 let last = store.last.as_ref();
-                changes = last.map(|last| last.changes_until_snapshot(&later, &keeper.written));
+                changes = last.map(|last| last.list_changes_until(&later, &keeper.written));
                 store.last = Some(later);
                 store.is_saved = false;
                 keeper.written.clear();
@@ -441,7 +450,8 @@ impl Checkpoints {
 
     fn report_full_disk(&self, keeper: &mut CheckpointsState) {
         let store = keeper.opened.as_ref();
-        if let Some(why) = store.and_then(|store| store.contents.failure().map(str::to_owned)) {
+        if let Some(why) = store.and_then(|store| store.contents.write_failure().map(str::to_owned))
+        {
             self.report_disk_error(keeper, &io::Error::other(why), ());
         }
     }

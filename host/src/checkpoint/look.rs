@@ -37,7 +37,7 @@ impl CheckpointReader {
         })
     }
 
-    /// Returns the numbers of the turns whose calls changed files or may have changed them.
+    /// Returns the numbers of the turns in which tool calls changed files or may have changed them.
     #[must_use]
     pub fn turns(&self) -> Vec<u32> {
         let of_calls = self.records.iter().filter(|own| is_call_record(own));
@@ -48,8 +48,9 @@ impl CheckpointReader {
         turns.into_iter().collect()
     }
 
-    /// Returns the records of the calls of a turn, oldest first.
-    pub fn records(&self, turn: u32) -> impl Iterator<Item = &ChangeRecord> {
+    /// Returns the records of the tool calls of a turn, oldest first. A call that changed no file
+    /// may have a record, too.
+    pub fn records_of_turn(&self, turn: u32) -> impl Iterator<Item = &ChangeRecord> {
         let of_calls = self.records.iter().filter(|own| is_call_record(own));
         of_calls.filter(move |own| own.turn == turn)
     }
@@ -70,7 +71,7 @@ impl CheckpointReader {
         change.collect()
     }
 
-    /// Returns the content of a file; `None` if it is not stored or corrupt.
+    /// Returns the content of a file; `None` if the content is corrupt or was not stored.
     #[must_use]
     pub fn content(&self, state: &FileState) -> Option<Vec<u8>> {
         self.contents.as_ref()?.get(state.digest()?)

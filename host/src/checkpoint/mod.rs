@@ -28,10 +28,10 @@ pub use config::CheckpointConfig;
 pub use keeper::{CHECKPOINTS, CallOrigin, CheckpointSpec, Checkpoints, StartedCall};
 pub use look::CheckpointReader;
 pub use plan::UncertainRestoreReason;
-pub use record::{ChangeRecord, ChangeSource, FileChange, LeftOut, RecordEnd};
-pub use rewind::{LostChange, PlannedChange, RewindPlan, RewindResult};
+pub use record::{ChangeRecord, ChangeRecordEnd, ChangeSource, FileChange, LeftOutFiles};
+pub use rewind::{PlannedChange, RewindPlan, RewindResult, UnrestorableChange};
 pub use state::{FileStamp, FileState, NotKeptReason};
-pub use write::CallWrites;
+pub use write::CallFileRecorder;
 
 use std::io;
 use std::path::PathBuf;

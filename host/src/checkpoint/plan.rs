@@ -7,13 +7,13 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{ChangeRecord, ChangeSource, RecordEnd};
+use super::record::{ChangeRecord, ChangeRecordEnd, ChangeSource};
 use super::state::FileState;
 
 /// Reason why a path is restored only on explicit request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UncertainRestoreReason {
-    /// The path changed after the last call.
+    /// The path changed after the last recorded call.
     Now,
     /// Another program or the user changed the file between two calls.
     Between,
@@ -24,7 +24,7 @@ pub enum UncertainRestoreReason {
 impl UncertainRestoreReason {
     /// Describes the reason to the user.
     #[must_use]
-    pub fn in_words(self) -> &'static str {
+    pub fn describe_reason(self) -> &'static str {
         match self {
             Self::Now => "it was changed since",
             Self::Between => "something else changed it between two calls",
@@ -40,14 +40,14 @@ impl UncertainRestoreReason {
 pub(super) struct PathHistory {
     /// State before the first change, which a rewind restores.
     pub(super) target: FileState,
-    /// States that the path may have after the calls. The flag is false if the file mode in the
+    /// States in which the calls may have left the path, each with false if the file mode in the
     /// state may be wrong.
     left: Vec<(FileState, bool)>,
     is_changed_between: bool,
     is_interrupted: bool,
 }
 
-/// Verdict on whether a path can be restored.
+/// Result of the check whether a path can be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathRestorability {
     /// The path already has the state to restore.
@@ -77,7 +77,7 @@ impl PathHistory {
         }
     }
 
-    /// Returns the last state that the calls gave the path.
+    /// Returns the state in which the last recorded change left the path.
     pub(super) fn last(&self) -> Option<&FileState> {
         self.left.last().map(|(state, _)| state)
     }
@@ -91,7 +91,7 @@ pub(super) fn build_path_histories(
 ) -> BTreeMap<&str, PathHistory> {
     let mut histories: BTreeMap<&str, PathHistory> = BTreeMap::new();
     for record in records {
-        if !is_wanted(record) || record.end == Some(RecordEnd::Void) {
+        if !is_wanted(record) || record.end == Some(ChangeRecordEnd::Void) {
             continue;
         }
         for change in &record.changes {
@@ -108,11 +108,11 @@ pub(super) fn build_path_histories(
                     || !is_certain && left.has_same_content_as(&change.before)
             };
             history.is_changed_between |= !history.left.iter().any(follows);
-            history.is_interrupted |= record.end == Some(RecordEnd::Interrupted);
+            history.is_interrupted |= record.end == Some(ChangeRecordEnd::Interrupted);
             if record.is_done() {
                 history.left.clear();
             }
-            // A write without an end may or may not have changed the path.
+            // If the record of a write has no end, the write may or may not have changed the path.
             let is_certain = record.is_done() || record.source == ChangeSource::Rewind;
             history.left.push((change.after.clone(), is_certain));
         }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::state::{FileState, NotKeptReason};
 use crate::session::{open_guarded, private_options};
 
-/// Name of the file in the checkpoint folder.
+/// Name of the file in the checkpoint folder that records changes of files.
 pub(super) const CHANGES: &str = "changes.jsonl";
 
 /// Change of one path.
@@ -34,7 +34,7 @@ pub struct FileChange {
 pub enum ChangeSource {
     /// A file tool reported a write.
     Write,
-    /// The workspace was compared before and after a call.
+    /// The host compared snapshots of the workspace from before and after the call.
     Snapshot,
     /// The user restored files.
     Rewind,
@@ -43,7 +43,7 @@ pub enum ChangeSource {
 /// Way in which a record ended, which tells whether the changes were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RecordEnd {
+pub enum ChangeRecordEnd {
     /// The changes were made.
     Done,
     /// No change was made.
@@ -53,10 +53,10 @@ pub enum RecordEnd {
     Interrupted,
 }
 
-/// Files whose contents a snapshot did not store, counted for one reason.
+/// Number of files whose contents a snapshot did not store for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// Reason why the contents were not stored.
+pub struct LeftOutFiles {
+    /// Reason why the snapshot does not contain the contents of these files.
     pub why: NotKeptReason,
     /// Number of files.
     pub count: usize,
@@ -75,16 +75,16 @@ pub struct ChangeRecord {
     pub call: Option<String>,
     /// Name of the tool.
     pub tool: String,
-    /// Method by which the changes were found.
+    /// Method by which the host found the changes of the call.
     pub source: ChangeSource,
     /// Changes, sorted by path.
     pub changes: Vec<FileChange>,
     /// End of the call; `None` while it runs, or if the process was killed before it recorded the
     /// end.
-    pub end: Option<RecordEnd>,
+    pub end: Option<ChangeRecordEnd>,
     /// Files whose content the snapshot did not store, by reason.
-    pub left_out: Vec<LeftOut>,
-    /// Reason why there is no snapshot; the changes of the call are then unknown.
+    pub left_out: Vec<LeftOutFiles>,
+    /// Reason why there is no snapshot of the workspace; the changes of the call are then unknown.
     pub unknown: Option<String>,
 }
 
@@ -99,7 +99,7 @@ impl ChangeRecord {
 /// Line of the record file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
-enum RecordLine {
+enum ChangeLogLine {
     Begin {
         id: u64,
         turn: u32,
@@ -111,13 +111,13 @@ enum RecordLine {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<FileChange>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        left_out: Vec<LeftOut>,
+        left_out: Vec<LeftOutFiles>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unknown: Option<String>,
     },
     End {
         id: u64,
-        end: RecordEnd,
+        end: ChangeRecordEnd,
         /// Changes that were made; absent if they are the planned ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changes: Option<Vec<FileChange>>,
@@ -132,11 +132,11 @@ pub(super) struct NewChangeRecord {
     pub(super) tool: String,
     pub(super) source: ChangeSource,
     pub(super) changes: Vec<FileChange>,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<LeftOutFiles>,
     pub(super) unknown: Option<String>,
 }
 
-/// The open record file, and its records.
+/// The open file of change records, and the records in it.
 #[derive(Debug)]
 pub(super) struct ChangeLog {
     file: File,
@@ -145,7 +145,8 @@ pub(super) struct ChangeLog {
 }
 
 impl ChangeLog {
-    /// Opens the record file in `folder`. Only one process may have it open for writing.
+    /// Opens the file in `folder` that contains the records of changes. Only one process may have
+    /// it open for writing.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(CHANGES);
         let mut options = OpenOptions::new();
@@ -164,11 +165,12 @@ impl ChangeLog {
         Ok(Self { file, len, records })
     }
 
-    /// Begins a record and syncs it to disk. Returns the id of the record.
+    /// Appends the beginning of a record of changes and syncs it to disk. Returns the id of the
+    /// record.
     pub(super) fn begin_record(&mut self, new: NewChangeRecord) -> io::Result<u64> {
         let last = self.records.iter().map(|record| record.id).max();
         let id = last.unwrap_or(0) + 1;
-        self.add_line(&RecordLine::Begin {
+        self.add_line(&ChangeLogLine::Begin {
             id,
             turn: new.turn,
             time: crate::clock::now_ms(),
@@ -183,17 +185,18 @@ impl ChangeLog {
         Ok(id)
     }
 
-    /// Ends a record. `changes`, if present, replaces the planned changes.
+    /// Writes the end of the record with the number `id`. `changes`, if present, replaces the
+    /// changes that were planned when the record began.
     pub(super) fn end_record(
         &mut self,
         id: u64,
-        end: RecordEnd,
+        end: ChangeRecordEnd,
         changes: Option<Vec<FileChange>>,
     ) -> io::Result<()> {
-        self.add_line(&RecordLine::End { id, end, changes })
+        self.add_line(&ChangeLogLine::End { id, end, changes })
     }
 
-    fn add_line(&mut self, line: &RecordLine) -> io::Result<()> {
+    fn add_line(&mut self, line: &ChangeLogLine) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         if let Err(error) = self.file.write_all(&text) {
@@ -236,7 +239,7 @@ fn apply_record_lines(records: &mut Vec<ChangeRecord>, text: &[u8]) {
     let lines = text.split(|byte| *byte == b'\n');
     for line in lines.filter_map(|line| serde_json::from_slice(line).ok()) {
         match line {
-            RecordLine::Begin {
+            ChangeLogLine::Begin {
                 id,
                 turn,
                 time,
@@ -258,7 +261,7 @@ fn apply_record_lines(records: &mut Vec<ChangeRecord>, text: &[u8]) {
                 left_out,
                 unknown,
             }),
-            RecordLine::End { id, end, changes } => {
+            ChangeLogLine::End { id, end, changes } => {
                 let found = records.iter_mut().rev().find(|record| record.id == id);
                 if let Some(record) = found {
                     record.end = Some(end);
@@ -295,7 +298,7 @@ mod tests {
         };
         let first = log.begin_record(new(1)).unwrap();
         let end = Some(vec![change.clone()]);
-        log.end_record(first, RecordEnd::Done, end).unwrap();
+        log.end_record(first, ChangeRecordEnd::Done, end).unwrap();
         assert_eq!(log.begin_record(new(2)).unwrap(), 2);
         let records = log.records.clone();
         drop(log);

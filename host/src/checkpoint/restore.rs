@@ -7,7 +7,8 @@ use std::io::{self, ErrorKind, Write};
 
 use cap_std::fs::{Dir, OpenOptions};
 use rustix::fs::{
-    AtFlags, Mode, RenameFlags, chmodat, fchmod, mkdirat, renameat_with, symlinkat, unlinkat,
+    AtFlags, Mode, RawMode, RenameFlags, chmodat, fchmod, mkdirat, renameat_with, symlinkat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
@@ -15,7 +16,7 @@ use super::record::{ChangeRecord, ChangeSource};
 use super::rewind::PlannedChange;
 use super::state::{FileState, open_parent, read_entry_state};
 use super::store::OpenedStore;
-use crate::beneath::{MissingParents, WalkedPath, walk_path_beneath};
+use crate::beneath::{MissingParentRule, WalkedPath, walk_path_beneath};
 use crate::git::leads_into_repository;
 
 /// Maximum size of a file that is read to compare it with a record, in bytes.
@@ -28,7 +29,7 @@ pub(super) fn remove_temporary_files(store: &OpenedStore) {
     for record in store.log.records.iter().filter(is_killed) {
         for (n, change) in record.changes.iter().enumerate() {
             if let Ok(Some(walked)) = open_parent(&store.root, &change.path) {
-                let name = temporary_name(record.id, n);
+                let name = temporary_file_name(record.id, n);
                 let _ = unlinkat(&walked.folder, name.as_str(), AtFlags::empty());
             }
         }
@@ -37,7 +38,7 @@ pub(super) fn remove_temporary_files(store: &OpenedStore) {
 
 /// Returns the name of the temporary file for a change. It is derived from the record and the
 /// change's index, so that the file of a killed rewind can be found.
-fn temporary_name(record: u64, n: usize) -> String {
+fn temporary_file_name(record: u64, n: usize) -> String {
     format!(".rind-rewind-{record}-{n}.tmp")
 }
 
@@ -62,7 +63,10 @@ impl OpenedStore {
             note(*n, self.remove_conflicting_entry(change));
         }
         for (n, change) in &numbered {
-            note(*n, self.create_target(change, &temporary_name(record, *n)));
+            note(
+                *n,
+                self.create_target(change, &temporary_file_name(record, *n)),
+            );
         }
         // Set the modes of folders last, because nothing can be created in a folder without write
         // permission.
@@ -80,7 +84,7 @@ impl OpenedStore {
         if change.present == FileState::Absent || is_in_place {
             return Ok(());
         }
-        let walked = self.open_parent_folder(change, MissingParents::Refused)?;
+        let walked = self.open_parent_folder(change, MissingParentRule::Refused)?;
         check_present_state(&walked, &change.present)?;
         let flags = match change.present.is_folder() {
             true => AtFlags::REMOVEDIR,
@@ -106,10 +110,10 @@ impl OpenedStore {
         match &change.target {
             FileState::Folder { .. } if change.present.is_folder() => Ok(()),
             FileState::Folder { mode } => {
-                let walked = self.open_parent_folder(change, MissingParents::Made)?;
+                let walked = self.open_parent_folder(change, MissingParentRule::Made)?;
                 check_present_state(&walked, expected)?;
                 // Keep the folder writable for its owner until its contents are restored.
-                let mode = Mode::from_raw_mode(mode | 0o700);
+                let mode = permission_bits(mode | 0o700);
                 let made = mkdirat(&walked.folder, walked.name.as_str(), mode);
                 made.map_err(|errno| format!("it cannot be made: {}", io::Error::from(errno)))
             }
@@ -117,13 +121,13 @@ impl OpenedStore {
                 let content = self.contents.get(digest);
                 let content =
                     content.ok_or("its content in the folder of the session is damaged")?;
-                let walked = self.open_parent_folder(change, MissingParents::Made)?;
+                let walked = self.open_parent_folder(change, MissingParentRule::Made)?;
                 check_present_state(&walked, expected)?;
-                let written = write_temporary(&walked.folder, temporary, &content, *mode);
+                let written = write_temporary_file(&walked.folder, temporary, &content, *mode);
                 rename_temporary(&walked, temporary, written, expected)
             }
             FileState::Link { target } => {
-                let walked = self.open_parent_folder(change, MissingParents::Made)?;
+                let walked = self.open_parent_folder(change, MissingParentRule::Made)?;
                 check_present_state(&walked, expected)?;
                 let _ = unlinkat(&walked.folder, temporary, AtFlags::empty());
                 let made = symlinkat(target.as_str(), &walked.folder, temporary);
@@ -137,14 +141,19 @@ impl OpenedStore {
         let FileState::Folder { mode } = &change.target else {
             return Ok(());
         };
-        let walked = self.open_parent_folder(change, MissingParents::Refused)?;
+        let walked = self.open_parent_folder(change, MissingParentRule::Refused)?;
         let present = read_entry_state(&walked.folder, &walked.name, 0);
         match present.map(|read| read.state) {
             Ok(FileState::Folder { mode: own }) if own == *mode => Ok(()),
             Ok(FileState::Folder { .. }) => {
-                let mode = Mode::from_raw_mode(*mode);
+                let mode = permission_bits(*mode);
                 let set = chmodat(&walked.folder, walked.name.as_str(), mode, AtFlags::empty());
-                set.map_err(|errno| format!("its mode cannot be set: {}", io::Error::from(errno)))
+                set.map_err(|errno| {
+                    format!(
+                        "the mode of the folder cannot be set: {}",
+                        io::Error::from(errno)
+                    )
+                })
             }
             _ => Err("it is no longer a folder".to_owned()),
         }
@@ -154,7 +163,7 @@ impl OpenedStore {
     fn open_parent_folder(
         &self,
         change: &PlannedChange,
-        missing: MissingParents,
+        missing: MissingParentRule,
     ) -> Result<WalkedPath, String> {
         let names = change.path.split('/');
         if leads_into_repository(self.workspace.root(), names) {
@@ -172,7 +181,7 @@ impl OpenedStore {
     }
 }
 
-/// Checks that a path still has the state from the plan.
+/// Checks that a path still has the state that it had when the plan was made.
 fn check_present_state(walked: &WalkedPath, expected: &FileState) -> Result<(), String> {
     let most = match expected {
         FileState::Unkept { .. } => 0,
@@ -195,7 +204,16 @@ fn check_present_state(walked: &WalkedPath, expected: &FileState) -> Result<(), 
     }
 }
 
-fn write_temporary(folder: &Dir, name: &str, content: &[u8], mode: u32) -> io::Result<()> {
+/// Returns the permission bits of a mode, with the set-id bits and the sticky bit.
+#[allow(
+    clippy::useless_conversion,
+    reason = "the system's type for modes has 16 bits on macOS"
+)]
+fn permission_bits(mode: u32) -> Mode {
+    Mode::from_raw_mode(RawMode::try_from(mode & 0o7777).unwrap_or_default())
+}
+
+fn write_temporary_file(folder: &Dir, name: &str, content: &[u8], mode: u32) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     let mut file = match folder.open_with(name, &options) {
@@ -207,10 +225,10 @@ fn write_temporary(folder: &Dir, name: &str, content: &[u8], mode: u32) -> io::R
     };
     // Set the mode before the first byte is written, so that other users can never read a private
     // file.
-    fchmod(&file, Mode::from_raw_mode(mode))?;
+    fchmod(&file, permission_bits(mode))?;
     file.write_all(content)?;
     // Set the mode again, because writing clears the set-id bits.
-    fchmod(&file, Mode::from_raw_mode(mode))?;
+    fchmod(&file, permission_bits(mode))?;
     file.sync_data()
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use super::Error;
 use super::keeper::Checkpoints;
 use super::plan::{PathRestorability, UncertainRestoreReason, build_path_histories};
-use super::record::{ChangeRecord, ChangeSource, FileChange, NewChangeRecord, RecordEnd};
+use super::record::{ChangeRecord, ChangeRecordEnd, ChangeSource, FileChange, NewChangeRecord};
 use super::restore::MAX_COMPARED_BYTES;
 use super::state::{FileState, read_state};
 use super::store::OpenedStore;
@@ -21,13 +21,14 @@ pub struct PlannedChange {
     pub present: FileState,
     /// State before the turn.
     pub target: FileState,
-    /// Reason why the change is made only on explicit request; `None` if it needs none.
+    /// Reason why the rewind makes this change only if the user explicitly requests it; `None` if
+    /// no such request is needed.
     pub changed: Option<UncertainRestoreReason>,
 }
 
 /// Change that cannot be undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostChange {
+pub struct UnrestorableChange {
     /// Path, or a description of the call whose changes are unknown.
     pub subject: String,
     /// Reason why the change cannot be undone.
@@ -42,7 +43,7 @@ pub struct RewindPlan {
     /// Changes, sorted by path.
     pub changes: Vec<PlannedChange>,
     /// Changes that cannot be undone.
-    pub lost: Vec<LostChange>,
+    pub lost: Vec<UnrestorableChange>,
     /// Whether commands ran in these turns; they may have changed files that snapshots do not
     /// cover.
     pub has_commands: bool,
@@ -55,7 +56,7 @@ impl RewindPlan {
         self.changes.is_empty() && self.lost.is_empty()
     }
 
-    /// Returns the number of changes that are made only on explicit request.
+    /// Returns the number of file changes that the rewind makes only on explicit request.
     #[must_use]
     pub fn n_changes_on_request_only(&self) -> usize {
         let is_changed = |change: &&PlannedChange| change.changed.is_some();
@@ -141,7 +142,7 @@ impl OpenedStore {
         for record in self.log.records.iter().filter(|own| is_wanted(own)) {
             plan.has_commands |= record.source == ChangeSource::Snapshot;
             if let Some(why) = &record.unknown {
-                plan.lost.push(LostChange {
+                plan.lost.push(UnrestorableChange {
                     subject: format!("{} in turn {}", record.tool, record.turn),
                     why: why.clone(),
                 });
@@ -151,7 +152,7 @@ impl OpenedStore {
             let mut present = match read_state(&self.root, path, MAX_COMPARED_BYTES) {
                 Ok(read) => read.state,
                 Err(error) => {
-                    plan.lost.push(LostChange {
+                    plan.lost.push(UnrestorableChange {
                         subject: path.to_owned(),
                         why: format!("its folder cannot be opened: {error}"),
                     });
@@ -174,8 +175,8 @@ impl OpenedStore {
                 PathRestorability::Changed(since) => Some(since),
             };
             let target = history.target;
-            match self.cannot_restore_reason(&target) {
-                Some(why) => plan.lost.push(LostChange {
+            match self.unrestorable_reason(&target) {
+                Some(why) => plan.lost.push(UnrestorableChange {
                     subject: path.to_owned(),
                     why: why.to_owned(),
                 }),
@@ -191,9 +192,9 @@ impl OpenedStore {
     }
 
     /// Returns the reason why a state cannot be restored; `None` if it can.
-    fn cannot_restore_reason(&self, target: &FileState) -> Option<&'static str> {
+    fn unrestorable_reason(&self, target: &FileState) -> Option<&'static str> {
         match target {
-            FileState::Unkept { why, .. } => Some(why.in_words()),
+            FileState::Unkept { why, .. } => Some(why.describe_reason()),
             FileState::Other => Some("it was no file, folder or link"),
             FileState::File { digest, .. } if !self.contents.contains(digest) => {
                 Some("its content is missing in the folder of the session")
@@ -213,7 +214,7 @@ impl OpenedStore {
         for change in &plan.changes {
             match change.changed.filter(|_| !overwrites) {
                 None => chosen.push(change.clone()),
-                Some(since) => kept.push((change.path.clone(), since.in_words().to_owned())),
+                Some(since) => kept.push((change.path.clone(), since.describe_reason().to_owned())),
             }
         }
         result.kept = kept;
@@ -242,7 +243,8 @@ impl OpenedStore {
             }
         }
         let changes = result.restored.iter().map(change_of).collect();
-        self.log.end_record(id, RecordEnd::Done, Some(changes))?;
+        self.log
+            .end_record(id, ChangeRecordEnd::Done, Some(changes))?;
         Ok(result)
     }
 }

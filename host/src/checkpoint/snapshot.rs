@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::CheckpointConfig;
 use super::contents::ContentStore;
-use super::record::{FileChange, LeftOut};
+use super::record::{FileChange, LeftOutFiles};
 use super::state::{self, FileStamp, FileState, NotKeptReason};
 use crate::tool::walk::{MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
 use crate::tool::workspace::Workspace;
@@ -27,7 +27,7 @@ const TICK_NS: i64 = 50_000_000;
 /// Prefix and suffix of temporary files of this program, which snapshots skip.
 const TEMPORARY: (&str, &str) = (".rind-", ".tmp");
 
-/// State of one path, with the attributes that reveal a later change.
+/// State of one path in a snapshot, with the attributes that reveal a later change of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct SnapshotEntry {
     state: FileState,
@@ -51,21 +51,21 @@ impl Snapshot {
     }
 
     /// Returns the number of files whose contents were not stored, for each reason.
-    pub(super) fn left_out(&self) -> Vec<LeftOut> {
+    pub(super) fn left_out(&self) -> Vec<LeftOutFiles> {
         let mut counts: BTreeMap<NotKeptReason, usize> = BTreeMap::new();
         for entry in self.entries.values() {
             if let FileState::Unkept { why, .. } = entry.state {
                 *counts.entry(why).or_default() += 1;
             }
         }
-        let left_out = |(why, count)| LeftOut { why, count };
+        let left_out = |(why, count)| LeftOutFiles { why, count };
         counts.into_iter().map(left_out).collect()
     }
 
     /// Returns the changes between this snapshot and a later one. `known` has the states that file
     /// tools wrote after this snapshot; they replace the states in this snapshot, because the
     /// writes of the tools are already recorded.
-    pub(super) fn changes_until_snapshot(
+    pub(super) fn list_changes_until(
         &self,
         later: &Self,
         known: &BTreeMap<String, FileState>,
@@ -93,7 +93,7 @@ pub(super) type ScanFailure = String;
 /// Scan of a workspace.
 pub(super) struct SnapshotScan<'a> {
     pub(super) workspace: &'a Workspace,
-    /// Folders to skip: those of this program.
+    /// Folders that the snapshot skips because they belong to this program.
     pub(super) skipped: &'a [PathBuf],
     pub(super) config: &'a CheckpointConfig,
     /// Last snapshot. Files that are unchanged since are not read again.
@@ -172,7 +172,7 @@ impl SnapshotScan<'_> {
             }
             return;
         }
-        let stamp = FileStamp::stamp_from_metadata(&metadata);
+        let stamp = FileStamp::from_file_metadata(&metadata);
         let last = self.last.entries.get(path);
         let unchanged = last.filter(|last| last.stamp == Some(stamp));
         let unchanged = unchanged.filter(|last| match &last.state {
@@ -199,7 +199,7 @@ impl SnapshotScan<'_> {
             (FileState::File { digest, bytes, .. }, Some(content)) => {
                 let total = n_bytes.saturating_add(*bytes);
                 let stored = match total <= self.config.max_total_bytes {
-                    true => self.contents.add(digest, content),
+                    true => self.contents.store_content(digest, content),
                     false => Err(NotKeptReason::Limit),
                 };
                 match stored {

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::beneath::{
-    ESCAPE_ERROR, MissingParents, WalkedPath, open_regular_file, walk_path_beneath,
+    ESCAPE_ERROR, MissingParentRule, WalkedPath, open_regular_file, walk_path_beneath,
 };
 
 /// Bits of a mode that are stored: permissions, set-id and sticky.
@@ -35,7 +35,7 @@ pub enum NotKeptReason {
 impl NotKeptReason {
     /// Describes the reason to the user.
     #[must_use]
-    pub fn in_words(self) -> &'static str {
+    pub fn describe_reason(self) -> &'static str {
         match self {
             Self::TooLarge => "it was too large to be kept",
             Self::Limit => "the limit of what is kept was reached",
@@ -121,7 +121,7 @@ impl FileState {
     }
 }
 
-/// Attributes of a file that reveal a change of its content.
+/// Attributes of a file, from which a change of its content is detected without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileStamp {
     inode: u64,
@@ -132,7 +132,7 @@ pub struct FileStamp {
 
 impl FileStamp {
     /// Returns the attributes of a file.
-    pub(super) fn stamp_from_metadata(metadata: &Metadata) -> Self {
+    pub(super) fn from_file_metadata(metadata: &Metadata) -> Self {
         let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
         Self {
             inode: metadata.ino(),
@@ -157,7 +157,7 @@ pub(super) fn permission_bits(metadata: &Metadata) -> u32 {
 /// Opens the parent folder of `path` without following symlinks. Returns `None` if one of the
 /// parent folders is missing, is not a folder, or is a symlink.
 pub(super) fn open_parent(root: &Dir, path: &str) -> io::Result<Option<WalkedPath>> {
-    let walked = match walk_path_beneath(root, path, false, MissingParents::Refused) {
+    let walked = match walk_path_beneath(root, path, false, MissingParentRule::Refused) {
         Ok(walked) => walked,
         // A symlink among the parents leads out of the workspace or in a circle, so the path does
         // not exist.
@@ -165,18 +165,18 @@ pub(super) fn open_parent(root: &Dir, path: &str) -> io::Result<Option<WalkedPat
         Err(errno) if errno == ESCAPE_ERROR => return Ok(None),
         Err(errno) => return Err(errno.into()),
     };
-    // If a symlink led elsewhere within the workspace, the path itself does not exist.
+    // If a symlink led to another folder of the workspace, the path itself does not exist.
     Ok((walked.names.join("/") == path).then_some(walked))
 }
 
 /// State of a path, with the content if it is a regular file within the size limit.
 #[derive(Debug)]
-pub(super) struct ReadState {
+pub(super) struct PathStateWithContent {
     pub(super) state: FileState,
     pub(super) content: Option<Vec<u8>>,
 }
 
-impl From<FileState> for ReadState {
+impl From<FileState> for PathStateWithContent {
     fn from(state: FileState) -> Self {
         let content = None;
         Self { state, content }
@@ -184,15 +184,20 @@ impl From<FileState> for ReadState {
 }
 
 /// Reads the state of a path relative to `root`. Files of more than `most` bytes are not read.
-pub(super) fn read_state(root: &Dir, path: &str, most: u64) -> io::Result<ReadState> {
+pub(super) fn read_state(root: &Dir, path: &str, most: u64) -> io::Result<PathStateWithContent> {
     match open_parent(root, path)? {
         Some(walked) => read_entry_state(&walked.folder, &walked.name, most),
         None => Ok(FileState::Absent.into()),
     }
 }
 
-/// Reads the state of a name in an open folder. Files of more than `most` bytes are not read.
-pub(super) fn read_entry_state(folder: &Dir, name: &str, most: u64) -> io::Result<ReadState> {
+/// Reads the state of the entry `name` in an open folder. Files of more than `most` bytes are not
+/// read.
+pub(super) fn read_entry_state(
+    folder: &Dir,
+    name: &str,
+    most: u64,
+) -> io::Result<PathStateWithContent> {
     let metadata = match folder.symlink_metadata(name) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FileState::Absent.into()),
@@ -204,7 +209,7 @@ pub(super) fn read_entry_state(folder: &Dir, name: &str, most: u64) -> io::Resul
     Ok(non_file_state(folder, name, &metadata).into())
 }
 
-/// Returns the state of a name that is not a regular file.
+/// Returns the state of the entry `name` of a folder, which is not a regular file.
 pub(super) fn non_file_state(folder: &Dir, name: &str, metadata: &Metadata) -> FileState {
     if metadata.is_dir() {
         let mode = permission_bits(metadata);
@@ -220,10 +225,15 @@ pub(super) fn non_file_state(folder: &Dir, name: &str, metadata: &Metadata) -> F
 
 /// Reads a regular file. The state is `Unkept` if the file has more than `most` bytes or cannot be
 /// read.
-pub(super) fn read_file(folder: &Dir, name: &str, metadata: &Metadata, most: u64) -> ReadState {
+pub(super) fn read_file(
+    folder: &Dir,
+    name: &str,
+    metadata: &Metadata,
+    most: u64,
+) -> PathStateWithContent {
     let unkept = |why| FileState::Unkept {
         bytes: metadata.len(),
-        stamp: FileStamp::stamp_from_metadata(metadata),
+        stamp: FileStamp::from_file_metadata(metadata),
         why,
     };
     if metadata.len() > most {
@@ -237,7 +247,7 @@ pub(super) fn read_file(folder: &Dir, name: &str, metadata: &Metadata, most: u64
     });
     match read {
         Ok(_) if content.len() as u64 > most => unkept(NotKeptReason::TooLarge).into(),
-        Ok(_) => ReadState {
+        Ok(_) => PathStateWithContent {
             state: FileState::File {
                 digest: blake3::hash(&content).to_hex().to_string(),
                 bytes: content.len() as u64,

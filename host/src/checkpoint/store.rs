@@ -41,7 +41,8 @@ pub(super) struct OpenedStore {
 }
 
 impl OpenedStore {
-    /// Opens the workspace, and the files in `folder`, which is created if it is missing.
+    /// Opens the workspace, and the checkpoint files in `folder`, which is created if it is
+    /// missing.
     pub(super) fn open(
         folder: &Path,
         workspace: &Path,
@@ -93,10 +94,10 @@ impl OpenedStore {
         ) = (&state, &before.content)
         {
             mode = *own;
-            if let Err(why) = self.contents.add(digest, content) {
+            if let Err(why) = self.contents.store_content(digest, content) {
                 state = FileState::Unkept {
                     bytes: *bytes,
-                    stamp: self.stamp(path)?,
+                    stamp: self.read_file_stamp(path)?,
                     why,
                 };
             }
@@ -107,7 +108,7 @@ impl OpenedStore {
                 let digest = blake3::hash(content).to_hex().to_string();
                 // Ignore the error: the new content is stored only so that the change can be shown
                 // to users.
-                let _ = self.contents.add(&digest, content);
+                let _ = self.contents.store_content(&digest, content);
                 let bytes = content.len() as u64;
                 FileState::File {
                     digest,
@@ -124,9 +125,9 @@ impl OpenedStore {
         Ok(changes)
     }
 
-    fn stamp(&self, path: &str) -> io::Result<FileStamp> {
+    fn read_file_stamp(&self, path: &str) -> io::Result<FileStamp> {
         let walked = open_parent(&self.root, path)?.ok_or(io::ErrorKind::NotFound)?;
         let metadata = walked.folder.symlink_metadata(&walked.name)?;
-        Ok(FileStamp::stamp_from_metadata(&metadata))
+        Ok(FileStamp::from_file_metadata(&metadata))
     }
 }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use super::keeper::{CallOrigin, Checkpoints};
-use crate::point::handle::ChangeRecorder;
+use crate::point::handle::FileChangeRecorder;
 
 /// Recorder for the file changes of one call.
 #[derive(Clone, Debug)]
-pub struct CallWrites {
+pub struct CallFileRecorder {
     /// Checkpoints of the session.
     pub checkpoints: Arc<Checkpoints>,
     /// Turn, id and tool of the call.
     pub origin: CallOrigin,
 }
 
-impl ChangeRecorder for CallWrites {
+impl FileChangeRecorder for CallFileRecorder {
     fn begin_change(&self, path: &str, content: Option<&[u8]>) -> Option<u64> {
         self.checkpoints
             .begin_file_write(&self.origin, path, content)

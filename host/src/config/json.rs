@@ -61,7 +61,7 @@ pub(super) fn check_section<T: Section>(text: &str) -> Result<(), serde_json::Er
     section.deserialize(&mut serde_json::Deserializer::from_str(text))
 }
 
-/// Rejects sections that are not in `known`.
+/// Rejects JSON settings whose outermost object has a field that is not in `known`.
 pub(super) fn check_known_sections(text: &str, known: &[&str]) -> Result<(), serde_json::Error> {
     let all = FieldsVisitor {
         each: |key: &str| (!known.contains(&key)).then_some(TopFieldRule::Stray(known)),

@@ -95,24 +95,25 @@ pub struct Layer {
 impl Layer {
     /// Reads the settings from a TOML file, and from the JSON file of the same name in the same
     /// folder. The TOML file takes precedence.
-    pub fn files(path: &Path) -> Result<Vec<Self>, Error> {
-        let json = Self::file(&path.with_extension(JSON))?;
-        Ok(json.into_iter().chain(Self::file(path)?).collect())
+    pub fn read_files(path: &Path) -> Result<Vec<Self>, Error> {
+        let json = Self::read_file(&path.with_extension(JSON))?;
+        Ok(json.into_iter().chain(Self::read_file(path)?).collect())
     }
 
     /// Reads the settings from a file: JSON if the extension is `json`, otherwise TOML. `None` if
     /// the file does not exist.
-    pub fn file(path: &Path) -> Result<Option<Self>, Error> {
+    pub fn read_file(path: &Path) -> Result<Option<Self>, Error> {
         let text = read_if_present(path, MAX_BYTES).map_err(|source| Error::Read {
             path: path.to_owned(),
             source,
         })?;
-        text.map(|text| Self::of_file(path, text)).transpose()
+        text.map(|text| Self::from_file_text(path, text))
+            .transpose()
     }
 
     /// Parses the settings from the text of a file: JSON if the extension is `json`, otherwise
     /// TOML.
-    pub fn of_file(path: &Path, text: String) -> Result<Self, Error> {
+    pub fn from_file_text(path: &Path, text: String) -> Result<Self, Error> {
         let is_json = path.extension().is_some_and(|is| is == JSON);
         Self::new(Origin::File(path.to_owned()), text, is_json)
     }
@@ -132,9 +133,10 @@ impl Layer {
 
     fn new(origin: Origin, text: String, is_json: bool) -> Result<Self, Error> {
         let table = if is_json {
-            json::parse_table(&text).map_err(|e| invalid_json(&origin, &e))
+            json::parse_table(&text).map_err(|e| invalid_json_error(&origin, &e))
         } else {
-            text.parse().map_err(|e| invalid_layer(&origin, &text, &e))
+            text.parse()
+                .map_err(|e| create_invalid_layer_error(&origin, &text, &e))
         };
         Ok(Self {
             table: table?,
@@ -144,26 +146,27 @@ impl Layer {
         })
     }
 
-    /// Parses one section of this layer to find errors with line numbers, which the merged settings
-    /// do not have.
+    /// Parses one section of this layer, because errors in a layer have line numbers and errors in
+    /// the merged settings have none.
     fn check<T: Section>(&self) -> Result<(), Error> {
         if self.is_json {
             let checked = json::check_section::<T>(&self.text);
-            return checked.map_err(|e| add_section_name::<T>(invalid_json(&self.origin, &e)));
+            return checked
+                .map_err(|e| add_section_name::<T>(invalid_json_error(&self.origin, &e)));
         }
         let Some((_, section)) = self.find_toml_entry(&[T::NAME]) else {
             return Ok(());
         };
         let checked = T::deserialize(ValueDeserializer::from(section)).map(drop);
         checked.map_err(|e| {
-            let error = invalid_layer(&self.origin, &self.text, &e);
-            add_section_name::<T>(self.locate_list_element::<T>(error))
+            let error = create_invalid_layer_error(&self.origin, &self.text, &e);
+            add_section_name::<T>(self.add_list_element_line::<T>(error))
         })
     }
 
     /// Corrects the line of an error in a list: serde reports an error inside an element at the
     /// position of the complete list, and this finds the line of the invalid element.
-    fn locate_list_element<T: Section>(&self, mut error: Error) -> Error {
+    fn add_list_element_line<T: Section>(&self, mut error: Error) -> Error {
         let Error::Invalid { line, message, .. } = &mut error else {
             return error;
         };
@@ -182,7 +185,7 @@ impl Layer {
             // Find the shortest prefix of the list with the same error; its last element is the
             // invalid one.
             let n_failing = (0..=elements.len()).find(fails)?;
-            let lines = self.element_lines(&[T::NAME, key]);
+            let lines = self.list_element_lines(&[T::NAME, key]);
             lines.get(n_failing.checked_sub(1)?).copied()
         });
         *line = own.fold(*line, usize::max);
@@ -193,10 +196,10 @@ impl Layer {
     fn check_known_sections(&self, known: &[&str]) -> Result<(), Error> {
         if self.is_json {
             let checked = json::check_known_sections(&self.text, known);
-            return checked.map_err(|e| invalid_json(&self.origin, &e));
+            return checked.map_err(|e| invalid_json_error(&self.origin, &e));
         }
-        let document =
-            DeTable::parse(&self.text).map_err(|e| invalid_layer(&self.origin, &self.text, &e))?;
+        let document = DeTable::parse(&self.text)
+            .map_err(|e| create_invalid_layer_error(&self.origin, &self.text, &e))?;
         let mut keys = document.get_ref().keys();
         match keys.find(|key| !known.contains(&&**key.get_ref())) {
             None => Ok(()),
@@ -221,7 +224,7 @@ fn add_section_name<T: Section>(mut error: Error) -> Error {
     error
 }
 
-fn invalid_json(origin: &Origin, error: &serde_json::Error) -> Error {
+fn invalid_json_error(origin: &Origin, error: &serde_json::Error) -> Error {
     Error::Invalid {
         origin: origin.clone(),
         line: error.line().max(1),
@@ -243,7 +246,8 @@ impl Layer {
         self.find_value(keys).is_some()
     }
 
-    /// Returns the byte offset of the last key in the TOML text, and the key's value.
+    /// Returns the value at this path of keys in the TOML text, and the byte offset of the path's
+    /// last key.
     fn find_toml_entry(&self, keys: &[&str]) -> Option<(usize, Spanned<DeValue<'_>>)> {
         let mut table = DeTable::parse(&self.text).ok()?.into_inner();
         for (n, wanted) in keys.iter().enumerate() {
@@ -268,7 +272,7 @@ impl Layer {
 
     /// Returns the line of each element of the list at this path of keys. If the lines of the
     /// elements are unknown, the line of the list is returned for each.
-    fn element_lines(&self, keys: &[&str]) -> Vec<usize> {
+    fn list_element_lines(&self, keys: &[&str]) -> Vec<usize> {
         let list = self.find_value(keys).and_then(toml::Value::as_array);
         let n_elements = list.map_or(0, Vec::len);
         let own = self.toml_element_lines(keys).unwrap_or_default();
@@ -294,7 +298,7 @@ impl Layer {
     }
 }
 
-fn invalid_layer(origin: &Origin, text: &str, error: &toml::de::Error) -> Error {
+fn create_invalid_layer_error(origin: &Origin, text: &str, error: &toml::de::Error) -> Error {
     Error::Invalid {
         origin: origin.clone(),
         line: line_number_at(text, error.span().map_or(0, |span| span.start)),
@@ -352,13 +356,13 @@ impl Config {
         // Every layer is valid by itself, so this fails only if the combination of layers is
         // invalid. The error then names the last layer.
         let text = if last.is_json { "" } else { &last.text };
-        T::deserialize(merged).map_err(|e| invalid_layer(&last.origin, text, &e))
+        T::deserialize(merged).map_err(|e| create_invalid_layer_error(&last.origin, text, &e))
     }
 
     /// Returns a copy of the settings without those from a TOML file and the JSON file [of the same
-    /// name](Layer::files).
+    /// name](Layer::read_files).
     #[must_use]
-    pub fn without(&self, file: &Path) -> Self {
+    pub fn without_file(&self, file: &Path) -> Self {
         let json = file.with_extension(JSON);
         let is_it = |path: &Path| path == file || path == json;
         let mut layers = self.layers.clone();
@@ -366,7 +370,8 @@ impl Config {
         Self::new(layers)
     }
 
-    /// Rejects sections that no module owns. `known` must contain the names of all sections.
+    /// Rejects sections of the settings that no part of the program reads. `known` must contain the
+    /// names of all valid sections.
     pub fn check_known_sections(&self, known: &[&str]) -> Result<(), Error> {
         self.layers
             .iter()
@@ -398,7 +403,7 @@ impl Config {
             Origin::File(path) => format!("{}:{line}", path.display()),
             flag @ Origin::Flag(_) => flag.to_string(),
         };
-        let lines = layer.element_lines(keys).into_iter();
+        let lines = layer.list_element_lines(keys).into_iter();
         lines.map(of_element).collect()
     }
 }

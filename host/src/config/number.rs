@@ -24,7 +24,7 @@ where
     D: Deserializer<'de>,
 {
     let number = N::deserialize(deserializer)?;
-    check_number::<MIN, MAX, N>(number).map_err(D::Error::custom)
+    check_number_range::<MIN, MAX, N>(number).map_err(D::Error::custom)
 }
 
 /// Reads an optional number from `MIN` to `MAX`.
@@ -39,7 +39,7 @@ where
     D: Deserializer<'de>,
 {
     let number = Option::<N>::deserialize(deserializer)?;
-    let checked = number.map(check_number::<MIN, MAX, N>).transpose();
+    let checked = number.map(check_number_range::<MIN, MAX, N>).transpose();
     checked.map_err(D::Error::custom)
 }
 
@@ -68,7 +68,7 @@ pub fn dollars_if_set<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     dollars(deserializer).map(Some)
 }
 
-fn check_number<const MIN: u64, const MAX: u64, N>(number: N) -> Result<N, String>
+fn check_number_range<const MIN: u64, const MAX: u64, N>(number: N) -> Result<N, String>
 where
     N: Copy + Display + TryInto<u64>,
 {

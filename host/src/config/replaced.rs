@@ -6,11 +6,11 @@
 use super::{Config, Layer, Origin};
 
 impl Config {
-    /// Describes each list of a JSON file that the TOML file [of the same name](Layer::files)
+    /// Describes each list of a JSON file that the TOML file [of the same name](Layer::read_files)
     /// replaces, with both locations. A list is skipped if the TOML file contains all of its
     /// elements, because nothing is lost.
     #[must_use]
-    pub fn replaced_lists(&self) -> Vec<String> {
+    pub fn describe_replaced_lists(&self) -> Vec<String> {
         let pairs = self.layers.iter().zip(self.layers.iter().skip(1));
         let pairs = pairs.filter(|(json, toml)| json.is_json_version_of(toml));
         pairs
@@ -91,7 +91,8 @@ mod tests {
     fn a_list_that_is_replaced_is_told_with_both_places() {
         let json = "{\"tools\": {\n\"rules\": [{\"tool\": \"a\"}, {\"tool\": \"b\"}]}, \"hooks\": {\"claude\": []}}";
         let config = |name: &str, toml: &str| {
-            let file = |name: &str, text: &str| Layer::of_file(Path::new(name), text.to_owned());
+            let file =
+                |name: &str, text: &str| Layer::from_file_text(Path::new(name), text.to_owned());
             Config::new(vec![
                 file("c.json", json).unwrap(),
                 file(name, toml).unwrap(),
@@ -99,7 +100,7 @@ mod tests {
         };
         let toml = "[hooks]\nclaude = [\"x\"]\n[tools]\nrules = [{ tool = \"b\" }]\n";
         assert_eq!(
-            config("c.toml", toml).replaced_lists(),
+            config("c.toml", toml).describe_replaced_lists(),
             [
                 "c.toml:4: `rules` in [tools] replaces the whole list of c.json:2, so that 1 of the 2 entries there have no effect; \
                 keep the list in one of the two files"
@@ -107,7 +108,7 @@ mod tests {
         );
         let all = "[tools]\nrules = [{ tool = \"b\" }, { tool = \"a\" }]\n";
         for (name, toml) in [("c.toml", all), ("c.toml", ""), ("other.toml", toml)] {
-            let none = config(name, toml).replaced_lists();
+            let none = config(name, toml).describe_replaced_lists();
             assert!(none.is_empty(), "{name}: {none:?}");
         }
     }

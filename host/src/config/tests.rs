@@ -23,15 +23,15 @@ impl Section for DemoSection {
     const NAME: &'static str = "demo";
 }
 
-fn file(name: &str, text: &str) -> Layer {
-    Layer::of_file(name.as_ref(), text.to_owned()).unwrap()
+fn config_layer(name: &str, text: &str) -> Layer {
+    Layer::from_file_text(name.as_ref(), text.to_owned()).unwrap()
 }
 
 #[test]
-fn later_layers_take_precedence_key_by_key() {
+fn each_key_is_taken_from_the_last_settings_layer_that_sets_it() {
     let config = Config::new(vec![
-        file("user", "[demo]\nsteps = 1\nname = 'u'\ninner.a = 1"),
-        file("project", "[demo]\nsteps = 2\ninner.b = 2"),
+        config_layer("user", "[demo]\nsteps = 1\nname = 'u'\ninner.a = 1"),
+        config_layer("project", "[demo]\nsteps = 2\ninner.b = 2"),
         Layer::flag("demo.inner.a=9").unwrap(),
     ]);
     let DemoSection { steps, name, inner } = config.section().unwrap();
@@ -42,7 +42,7 @@ fn later_layers_take_precedence_key_by_key() {
 /// Returns the error for an invalid file: reads it, checks for unknown sections, and parses each
 /// section.
 fn settings_error(name: &str, text: &str) -> String {
-    let found = Layer::of_file(name.as_ref(), text.to_owned()).and_then(|layer| {
+    let found = Layer::from_file_text(name.as_ref(), text.to_owned()).and_then(|layer| {
         let config = Config::new(vec![layer]);
         config.check_known_sections(&["demo", "plugins"])?;
         config.section::<PluginsConfig>()?;
@@ -70,9 +70,9 @@ fn an_invalid_setting_is_an_error_with_file_and_line() {
 #[test]
 fn locations_of_a_setting_contain_their_lines() {
     let config = Config::new(vec![
-        file("a", "[demo]\nsteps = 1\n[demo.inner]\n\na = 1\n"),
-        file("b", "demo = { inner = { a = 2 } }\n"),
-        file("c", "[other]\n"),
+        config_layer("a", "[demo]\nsteps = 1\n[demo.inner]\n\na = 1\n"),
+        config_layer("b", "demo = { inner = { a = 2 } }\n"),
+        config_layer("c", "[other]\n"),
         Layer::flag("demo.inner.a=3").unwrap(),
     ]);
     let places = config.places(&["demo", "inner", "a"]);
@@ -82,9 +82,9 @@ fn locations_of_a_setting_contain_their_lines() {
 }
 
 #[test]
-fn locations_of_a_json_setting_contain_their_lines() {
+fn locations_of_json_settings_contain_line_numbers() {
     let text = "{\n \"other\": {\"inner\": 1},\n \"demo\": {\n  \"inner\":\n   {\"a\": 2},\n  \"name\": null}}";
-    let config = Config::new(vec![file("j.json", text)]);
+    let config = Config::new(vec![config_layer("j.json", text)]);
     assert_eq!(config.places(&["demo", "inner", "a"]), ["j.json:5"]);
     assert_eq!(config.places(&["demo"]), ["j.json:3"]);
     for not_there in [&["demo", "a"][..], &["demo", "name"], &["inner"]] {
@@ -93,7 +93,7 @@ fn locations_of_a_json_setting_contain_their_lines() {
 }
 
 #[test]
-fn a_flag_needs_no_quotes_around_a_string() {
+fn a_string_value_on_the_command_line_needs_no_quotes() {
     let config = Config::new(vec![Layer::flag("demo.name=some-name").unwrap()]);
     assert_eq!(config.section::<DemoSection>().unwrap().name, "some-name");
     assert!(Layer::flag("demo.name").is_err());
@@ -102,7 +102,7 @@ fn a_flag_needs_no_quotes_around_a_string() {
 #[test]
 fn plugin_settings_contain_a_table_with_any_keys() {
     let text = "[plugins.redact]\npriority = 7\non_failure = 'block'\n[plugins.redact.config]\nwords = ['a']\n";
-    let config = Config::new(vec![file("c", text)]);
+    let config = Config::new(vec![config_layer("c", text)]);
     let plugins: PluginsConfig = config.section().unwrap();
     let redact = &plugins.0["redact"];
     assert_eq!(redact.priority, Some(7));
@@ -111,20 +111,20 @@ fn plugin_settings_contain_a_table_with_any_keys() {
 }
 
 #[test]
-fn json_settings_mean_the_same_and_toml_takes_precedence() {
+fn settings_may_be_json_and_toml_takes_precedence() {
     let text = r#"{"demo": {"steps": 3, "inner": {"a": 1, "c": null}}, "other": [1.5]}"#;
-    let toml = file("c.toml", "demo.inner.a = 2");
-    let config = Config::new(vec![file("c.json", text), toml]);
+    let toml = config_layer("c.toml", "demo.inner.a = 2");
+    let config = Config::new(vec![config_layer("c.json", text), toml]);
     let demo: DemoSection = config.section().unwrap();
     assert_eq!((demo.steps, demo.inner.a, &*demo.name), (3, 2, ""));
     let folder = tempfile::tempdir().unwrap();
     let toml = folder.path().join("config.toml");
-    assert_eq!(Layer::files(&toml).unwrap().len(), 0);
+    assert_eq!(Layer::read_files(&toml).unwrap().len(), 0);
     std::fs::write(folder.path().join("config.json"), text).unwrap();
     std::fs::write(&toml, "demo.steps = 9").unwrap();
-    let config = Config::new(Layer::files(&toml).unwrap());
+    let config = Config::new(Layer::read_files(&toml).unwrap());
     assert_eq!(config.section::<DemoSection>().unwrap().steps, 9);
-    let without = config.without(&toml).section::<DemoSection>().unwrap();
+    let without = config.without_file(&toml).section::<DemoSection>().unwrap();
     assert_eq!(without, DemoSection::default(), "both files go");
 }
 

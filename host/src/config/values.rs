@@ -24,7 +24,7 @@ impl Config {
         let mut known: HashMap<Vec<String>, usize> = HashMap::new();
         let tables = self.layers.iter().map(|layer| &layer.table);
         for table in std::iter::once(defaults).chain(tables) {
-            visit_leaves(&mut Vec::new(), table, &mut |keys, value| {
+            visit_toml_values(&mut Vec::new(), table, &mut |keys, value| {
                 let at = *known.entry(keys.to_vec()).or_insert(all.len());
                 let value = value.clone();
                 match all.get_mut(at) {
@@ -46,7 +46,7 @@ impl Config {
     }
 }
 
-fn visit_leaves(
+fn visit_toml_values(
     keys: &mut Vec<String>,
     table: &toml::Table,
     on: &mut dyn FnMut(&[String], &toml::Value),
@@ -54,7 +54,7 @@ fn visit_leaves(
     for (key, value) in table {
         keys.push(key.clone());
         match value {
-            toml::Value::Table(table) => visit_leaves(keys, table, on),
+            toml::Value::Table(table) => visit_toml_values(keys, table, on),
             value => on(keys, value),
         }
         keys.pop();

@@ -25,7 +25,7 @@ pub enum AddressClass {
 pub struct AddressKind {
     /// Class of the address.
     pub class: AddressClass,
-    /// Description for messages, to be used after "is".
+    /// Description of the network for messages, to be used after "is".
     pub name: &'static str,
 }
 
@@ -137,12 +137,12 @@ fn find_network_kind(address: Ipv6Addr) -> AddressKind {
 #[must_use]
 pub fn classify_address(address: IpAddr) -> AddressKind {
     match address {
-        IpAddr::V4(address) => classify_v4(address),
+        IpAddr::V4(address) => classify_ipv4_address(address),
         IpAddr::V6(address) => classify_v6(address),
     }
 }
 
-fn classify_v4(address: Ipv4Addr) -> AddressKind {
+fn classify_ipv4_address(address: Ipv4Addr) -> AddressKind {
     find_network_kind(address.to_ipv6_mapped())
 }
 
@@ -150,17 +150,18 @@ fn classify_v6(address: Ipv6Addr) -> AddressKind {
     let low = |a: u16, b: u16| Ipv4Addr::from_bits(u32::from(a) << 16 | u32::from(b));
     let segments = address.segments();
     let inner = match segments {
-        // Mapped, NAT64 and 6to4: packets are routed to the inner address, so only its class
-        // counts.
+        // IPv4-mapped, NAT64 and 6to4 addresses: packets are routed to the inner IPv4 address, so
+        // only its kind counts.
         [0, 0, 0, 0, 0, 0xffff, g, h] | [0x64, 0xff9b, 0, 0, 0, 0, g, h] => {
-            return classify_v4(low(g, h));
+            return classify_ipv4_address(low(g, h));
         }
-        [0x2002, b, c, ..] => return classify_v4(low(b, c)),
+        [0x2002, b, c, ..] => return classify_ipv4_address(low(b, c)),
         // Teredo stores the client's address with all bits inverted.
         [0x2001, 0, .., g, h] => Some(low(!g, !h)),
         // `::1` has the form of an IPv4-compatible address, but embeds none.
         [0, 0, 0, 0, 0, 0, 0, 1] => None,
-        // IPv4-compatible, translated, local NAT64, ISATAP.
+        // IPv4-compatible, IPv4-translated, local NAT64 and ISATAP addresses end with the IPv4
+        // address.
         [0, 0, 0, 0, 0 | 0xffff, 0, g, h] | [0x64, 0xff9b, 1, .., g, h] => Some(low(g, h)),
         [_, _, _, _, 0 | 0x100 | 0x200 | 0x300, 0x5efe, g, h] => Some(low(g, h)),
         // Some clouds embed the IPv4 metadata address in an IPv6 address of their own.
@@ -168,7 +169,7 @@ fn classify_v6(address: Ipv6Addr) -> AddressKind {
         _ => None,
     };
     let own = find_network_kind(address);
-    match inner.map(classify_v4) {
+    match inner.map(classify_ipv4_address) {
         Some(inner) if inner.class > own.class => inner,
         _ => own,
     }

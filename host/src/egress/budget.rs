@@ -43,7 +43,7 @@ pub(super) struct RequestBudget {
     is_told: AtomicBool,
 }
 
-/// Error of a request for which no budget is left.
+/// Refusal of a request because the budget of requests is used up.
 #[derive(Debug)]
 pub(super) struct BudgetExceeded {
     pub(super) error: Error,
@@ -100,15 +100,15 @@ impl RequestSlot {
     /// Takes a permit for a request, or fails if none is free.
     pub(super) fn acquire_request_slot(own: &Arc<Semaphore>) -> Result<Self, Error> {
         let of_plugin = format!(
-            "{MAX_PLUGIN_REQUESTS} requests in progress; answers that are not read to their end count"
+            "{MAX_PLUGIN_REQUESTS} requests in progress, including those whose answers were not read to the end"
         );
         let of_all = format!("{MAX_ALL_REQUESTS} requests in progress");
-        Self::acquire_plugin_and_shared_permits(own, &ALL, &of_plugin, &of_all)
+        Self::acquire_both_permits(own, &ALL, &of_plugin, &of_all)
     }
 
-    /// Takes one permit from the plugin's semaphore and one from the semaphore of all plugins. The
-    /// texts describe the limits in errors.
-    fn acquire_plugin_and_shared_permits(
+    /// Takes one permit from the plugin's semaphore and one from the semaphore of all plugins.
+    /// `of_plugin` and `of_all` describe the two limits in errors.
+    fn acquire_both_permits(
         own: &Arc<Semaphore>,
         all: &'static Semaphore,
         of_plugin: &str,
@@ -129,7 +129,7 @@ impl RequestSlot {
     pub(super) fn acquire_connection_slot(own: &Arc<Semaphore>) -> Result<Self, Error> {
         let of_plugin = format!("{MAX_CONNECTIONS} WebSocket connections; close one first");
         let of_all = format!("{MAX_ALL_CONNECTIONS} WebSocket connections");
-        Self::acquire_plugin_and_shared_permits(own, &CONNECTIONS, &of_plugin, &of_all)
+        Self::acquire_both_permits(own, &CONNECTIONS, &of_plugin, &of_all)
     }
 }
 

@@ -16,7 +16,7 @@ use super::PluginEgress;
 use super::budget::RequestSlot;
 use super::error::{Error, ErrorKind};
 use super::mask::CredentialMask;
-use super::options::Outgoing;
+use super::options::OutgoingRequest;
 use super::record::OpenAccessRecord;
 use super::socket::SocketPeer;
 use super::socket_task::SocketTask;
@@ -75,13 +75,14 @@ struct SocketTraffic {
 }
 
 impl SocketTraffic {
-    fn count(&mut self, bytes: usize) {
+    fn count_message(&mut self, bytes: usize) {
         self.messages += 1;
         self.bytes += bytes as u64;
     }
 }
 
-/// State that the task and the plugin's side share.
+/// State of a connection that its task (which reads and writes the WebSocket) and the calls of the
+/// plugin share.
 #[derive(Debug, Default)]
 struct SocketState {
     queue: VecDeque<SocketFrame>,
@@ -109,15 +110,16 @@ impl SharedConnection {
     pub(super) fn queue_message(&self, frame: SocketFrame) {
         let n_bytes = frame.as_bytes().len();
         let mut state = lock(&self.state);
-        state.received.count(n_bytes);
+        state.received.count_message(n_bytes);
         state.queued_bytes += n_bytes;
         state.queue.push_back(frame);
         drop(state);
         self.arrived.notify_one();
     }
 
-    /// Whether the queue has room for another message.
-    pub(super) fn has_room(&self) -> bool {
+    /// Whether another message from the server fits in the queue of messages that the plugin has
+    /// not received yet.
+    pub(super) fn has_queue_room(&self) -> bool {
         let state = lock(&self.state);
         state.queue.len() < MAX_QUEUED && state.queued_bytes < MAX_QUEUED_BYTES
     }
@@ -152,8 +154,8 @@ pub(super) type MessageToSend = (Message, oneshot::Sender<Result<(), String>>);
 /// Open connection of a plugin. Closed when it is dropped.
 pub struct SocketConnection {
     shared: Arc<SharedConnection>,
-    /// Queue of messages for the task to send; `None` for a connection of a test with fixed
-    /// messages, which has no task.
+    /// Queue of messages that the connection's task sends; `None` for a connection of a test with
+    /// fixed messages, which has no task.
     orders: Option<mpsc::Sender<MessageToSend>>,
     egress: Arc<PluginEgress>,
     target: RequestTarget,
@@ -245,7 +247,7 @@ impl SocketConnection {
             return Err(Error::new(ErrorKind::RequestBody, text));
         }
         if let Some(inspect) = &self.egress.options.inspect {
-            let outgoing = Outgoing {
+            let outgoing = OutgoingRequest {
                 plugin: &self.egress.plugin,
                 method: "SEND",
                 url: self.target.url.as_str(),
@@ -259,7 +261,7 @@ impl SocketConnection {
             return Ok(false);
         }
         let Some(orders) = &self.orders else {
-            lock(&self.shared.state).sent.count(n_bytes);
+            lock(&self.shared.state).sent.count_message(n_bytes);
             return Ok(true);
         };
         let message = match frame {
@@ -273,7 +275,7 @@ impl SocketConnection {
         }
         match outcome.await {
             Ok(Ok(())) => {
-                lock(&self.shared.state).sent.count(n_bytes);
+                lock(&self.shared.state).sent.count_message(n_bytes);
                 Ok(true)
             }
             Ok(Err(why)) => Err(Error::new(ErrorKind::Response, why)),

@@ -2,7 +2,7 @@
 //!
 //! This module owns the syntax of templates and their expansion. Secrets come from the operator
 //! through [`Secrets`] and are stored in [`Secret`], which cannot be displayed. Plugins get neither
-//! the secrets nor the filled-in headers. Start from [`Template`].
+//! the secrets nor the filled-in headers. Start from [`CredentialTemplate`].
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ const MIN_SECRET_BYTES: usize = 8;
 /// Maximum length of a secret, in bytes.
 const MAX_SECRET_BYTES: usize = 8 << 10;
 
-/// Maximum number of placeholders in one template.
+/// Maximum number of placeholders for secrets in one header template.
 const MAX_PLACEHOLDERS: usize = 8;
 
 /// Maximum length of the name of a secret, in bytes.
@@ -65,16 +65,16 @@ impl Secrets for NoSecrets {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum TemplatePart {
+enum CredentialTemplatePart {
     Text(String),
     Secret(String),
 }
 
 /// Value of a header, with `{NAME}` instead of secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template(Vec<TemplatePart>);
+pub struct CredentialTemplate(Vec<CredentialTemplatePart>);
 
-impl Template {
+impl CredentialTemplate {
     /// Parses a template such as `Bearer {TOKEN}`. The text of an error continues a sentence such
     /// as "the credential for `a.example` …".
     ///
@@ -103,11 +103,11 @@ impl Template {
                 ));
             }
             n_secrets += 1;
-            parts.push(TemplatePart::Text(before.to_owned()));
-            parts.push(TemplatePart::Secret(name.to_owned()));
+            parts.push(CredentialTemplatePart::Text(before.to_owned()));
+            parts.push(CredentialTemplatePart::Secret(name.to_owned()));
             rest = after;
         }
-        parts.push(TemplatePart::Text(rest.to_owned()));
+        parts.push(CredentialTemplatePart::Text(rest.to_owned()));
         if n_secrets == 0 {
             return Err("has no placeholder like `{TOKEN}` for a secret".to_owned());
         }
@@ -116,11 +116,11 @@ impl Template {
                 "has {n_secrets} placeholders, more than the maximum of {MAX_PLACEHOLDERS}"
             ));
         }
-        let is_plain = |part: &TemplatePart| match part {
-            TemplatePart::Text(text) => {
+        let is_plain = |part: &CredentialTemplatePart| match part {
+            CredentialTemplatePart::Text(text) => {
                 !text.contains('}') && text.bytes().all(|b| b == b' ' || b.is_ascii_graphic())
             }
-            TemplatePart::Secret(_) => true,
+            CredentialTemplatePart::Secret(_) => true,
         };
         if !parts.iter().all(is_plain) {
             return Err("has a `}` without `{`, or a character that no header carries".to_owned());
@@ -195,8 +195,8 @@ pub(super) fn fill_credentials(
         if headers.iter().any(|(set, _)| *set == name) {
             continue;
         }
-        let template =
-            Template::parse(&credential.value).map_err(|why| refuse(format!("{at} {why}")))?;
+        let template = CredentialTemplate::parse(&credential.value)
+            .map_err(|why| refuse(format!("{at} {why}")))?;
         let (value, new) = template.fill_template(secrets, &at)?;
         let mut value = HeaderValue::from_str(value.reveal()).map_err(|_| {
             let names: Vec<&str> = new.iter().map(|used| used.name.as_str()).collect();
@@ -212,7 +212,7 @@ pub(super) fn fill_credentials(
     Ok((headers, used))
 }
 
-impl Template {
+impl CredentialTemplate {
     /// Returns the header value with its secrets filled in, and the texts to mask in the response:
     /// each secret, and the complete value.
     fn fill_template(
@@ -225,11 +225,11 @@ impl Template {
         let mut used: Vec<UsedSecret> = Vec::new();
         for part in &self.0 {
             let name = match part {
-                TemplatePart::Text(text) => {
+                CredentialTemplatePart::Text(text) => {
                     whole.push_str(text);
                     continue;
                 }
-                TemplatePart::Secret(name) => name,
+                CredentialTemplatePart::Secret(name) => name,
             };
             let Some(secret) = secrets.get(name) else {
                 return Err(refuse(format!(
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_template_names_secrets_in_braces() {
         for text in ["{A}", "Bearer {TOKEN_2}", "{A}:{B}", "a{B}c"] {
-            assert!(Template::parse(text).is_ok(), "{text}");
+            assert!(CredentialTemplate::parse(text).is_ok(), "{text}");
         }
         for text in [
             "",
@@ -321,7 +321,7 @@ mod tests {
             "é{A}",
             "{A}{A}{A}{A}{A}{A}{A}{A}{A}",
         ] {
-            assert!(Template::parse(text).is_err(), "{text}");
+            assert!(CredentialTemplate::parse(text).is_err(), "{text}");
         }
     }
 

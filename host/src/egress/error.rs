@@ -1,4 +1,4 @@
-//! Defines the errors of requests, with texts for the plugin and for the operator.
+//! Defines the errors of plugins' network requests, with texts for the plugin and for the operator.
 
 use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
@@ -41,7 +41,7 @@ pub enum ErrorKind {
     Response,
 }
 
-/// Error of a request. The text names the violated rule and contains no secret.
+/// Error of a plugin's network request. The text names the violated rule and contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Error {

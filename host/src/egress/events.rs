@@ -5,7 +5,7 @@
 //! the host read the response to its end first, the question would never be answered. Secrets are
 //! masked in complete lines: a secret in a header contains no line break, so none spans two lines.
 //!
-//! Start from [`Egress::send_for_events`].
+//! Start from [`Egress::open_event_stream`].
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -33,7 +33,7 @@ pub enum EventStreamPurpose {
     Standing,
 }
 
-/// A response, complete or a stream of events.
+/// Answer to a request: a complete response, or a stream of events.
 pub enum Answer {
     /// The complete response.
     Whole(Response),
@@ -48,7 +48,8 @@ pub struct EventResponse {
     pub status: u16,
     /// Headers, without connection headers.
     pub headers: HeaderMap,
-    /// Complete lines as they arrive; in total at most [`MAX_RESPONSE_BYTES`] before masking.
+    /// Complete lines of the response body as they arrive; in total at most [`MAX_RESPONSE_BYTES`]
+    /// before masking.
     pub lines: BoxStream<'static, Result<Bytes, Error>>,
 }
 
@@ -60,7 +61,7 @@ impl Egress {
     ///
     /// # Errors
     /// As for [`send`](Self::send); a failure after the headers is an error of the stream.
-    pub async fn send_for_events(
+    pub async fn open_event_stream(
         &self,
         request: Request,
         origin: Origin,
@@ -73,21 +74,23 @@ impl Egress {
                 .follow_redirects(request, &mut record, &mut mask)
                 .await?;
             if !is_event_stream(reached.answer.headers()) {
-                return Ok(ReadResponse::Whole(reached.read_response(&mask).await?));
+                return Ok(WholeOrOpenResponse::Whole(
+                    reached.read_response(&mask).await?,
+                ));
             }
             reached.check_headers(&mask)?;
             if stream_use == EventStreamPurpose::Standing {
                 reached.place = RequestSlot::acquire_connection_slot(&self.shared.connections)?;
             }
-            Ok(ReadResponse::Open(Box::new(reached)))
+            Ok(WholeOrOpenResponse::Open(Box::new(reached)))
         };
         let answer = self.within_deadline(sending).await;
         let answer = answer.map_err(|error| mask.mask_error(error));
         let target = record.target();
         record.close_record(answer.as_ref().err());
         Ok(match answer? {
-            ReadResponse::Whole(response) => Answer::Whole(response),
-            ReadResponse::Open(reached) => Answer::Events(EventResponse {
+            WholeOrOpenResponse::Whole(response) => Answer::Whole(response),
+            WholeOrOpenResponse::Open(reached) => Answer::Events(EventResponse {
                 status: reached.answer.status().as_u16(),
                 headers: reached.masked_headers(&mask, 0),
                 lines: stream_lines(EventStreamBody {
@@ -103,7 +106,7 @@ impl Egress {
     }
 }
 
-enum ReadResponse {
+enum WholeOrOpenResponse {
     Whole(Response),
     Open(Box<UnreadResponse>),
 }
@@ -114,15 +117,16 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|own| own.trim().eq_ignore_ascii_case(EVENTS))
 }
 
-/// Body of an event stream that is being read.
+/// Body of an event stream that a plugin is reading.
 struct EventStreamBody {
     reached: UnreadResponse,
     mask: CredentialMask,
-    /// Record of the request. It is already written; a failure of the stream starts another one.
+    /// Record of the request, which is already written. If the stream fails, a new record is
+    /// written for the failure.
     record: OpenAccessRecord,
     /// Target of the request, for the record of a failure.
     target: String,
-    /// Received bytes of a line that is not complete yet.
+    /// Received bytes of a line of the event stream whose end has not arrived yet.
     begun: Vec<u8>,
     n_bytes: usize,
 }

@@ -125,7 +125,7 @@ pub(super) fn check_headers(
 
 /// Removes the headers that must not be sent to another origin: those that identify the sender, and
 /// those for which `is_own` is true because a credential sets them.
-pub(super) fn drop_identity_headers(headers: &mut HeaderMap, is_own: impl Fn(&str) -> bool) {
+pub(super) fn remove_identity_headers(headers: &mut HeaderMap, is_own: impl Fn(&str) -> bool) {
     let names: Vec<HeaderName> = headers.keys().cloned().collect();
     for name in names {
         if IDENTITY_HEADERS.contains(&name.as_str()) || is_own(name.as_str()) {
@@ -134,20 +134,21 @@ pub(super) fn drop_identity_headers(headers: &mut HeaderMap, is_own: impl Fn(&st
     }
 }
 
-pub(super) fn drop_body_headers(headers: &mut HeaderMap) {
+pub(super) fn remove_body_headers(headers: &mut HeaderMap) {
     for name in BODY_HEADERS {
         headers.remove(name);
     }
 }
 
-/// Whether the headers of a response exceed the limit.
+/// Whether the headers of a response are larger than [`MAX_HEADERS_BYTES`] together.
 pub(super) fn exceeds_header_limit(headers: &HeaderMap) -> bool {
     let bytes = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
     headers.iter().map(bytes).sum::<usize>() > MAX_HEADERS_BYTES
 }
 
-/// Returns the headers of a response that the plugin gets. Connection headers are dropped, and
-/// `content-length` is kept only if it is the length of the body, or if the response is to HEAD.
+/// Returns those headers of a response that are passed to the plugin. Connection headers are
+/// dropped, and `content-length` is kept only if it is the length of the body, or if the response
+/// is to HEAD.
 pub(super) fn response_headers(
     headers: &HeaderMap,
     method: &Method,

@@ -44,7 +44,7 @@ pub(super) struct CredentialMask {
 #[derive(Debug)]
 struct SecretFinder {
     patterns: AhoCorasick,
-    /// Index in `used` of the secret to which each pattern belongs, in the order of the patterns.
+    /// Index in `CredentialMask::used` of the secret to which each pattern belongs.
     of: Vec<usize>,
 }
 
@@ -60,9 +60,9 @@ impl CredentialMask {
         let mut of = Vec::new();
         for (at, used) in self.used.iter().enumerate() {
             let secret = used.secret.reveal();
-            let mut all = secret_spellings(secret);
+            let mut all = list_secret_spellings(secret);
             if !used.is_whole {
-                all.extend(secret_truncations(secret));
+                all.extend(cut_secret_forms(secret));
             }
             all.retain(|pattern| pattern.len() >= MIN_PATTERN_BYTES);
             of.extend(all.iter().map(|_| at));
@@ -70,7 +70,7 @@ impl CredentialMask {
         }
         let patterns = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
-            // Percent-encoding and hexadecimal exist in both cases.
+            // The digits of percent-encoding and hexadecimal may be in upper or lower case.
             .ascii_case_insensitive(true)
             // The automatic choice can be a DFA with a table row per byte of each pattern: half a
             // gigabyte for long secrets.
@@ -85,12 +85,12 @@ impl CredentialMask {
         Ok(())
     }
 
-    /// Whether there are no secrets to search for.
+    /// Whether there are no secrets that must be masked in the response.
     pub(super) fn is_empty(&self) -> bool {
         self.finder.is_none()
     }
 
-    /// Returns the ranges of secrets, with their names.
+    /// Returns the ranges of secrets in `bytes`, each with the name of the secret.
     fn find_secrets<'a>(
         &'a self,
         bytes: &'a [u8],
@@ -104,7 +104,7 @@ impl CredentialMask {
         })
     }
 
-    /// Returns the name of the first secret in `bytes`.
+    /// Returns the name of the first secret that occurs in `bytes`.
     pub(super) fn first_secret_name<'a>(&'a self, bytes: &'a [u8]) -> Option<&'a str> {
         self.find_secrets(bytes).next().map(|(_, name)| name)
     }
@@ -117,12 +117,12 @@ impl CredentialMask {
         }
         let plain = unescape_ascii(bytes);
         match plain.filter(|plain| self.first_secret_name(plain).is_some()) {
-            Some(plain) => self.mask_plain(&plain),
-            None => self.mask_plain(bytes),
+            Some(plain) => self.mask_plain_secrets(&plain),
+            None => self.mask_plain_secrets(bytes),
         }
     }
 
-    fn mask_plain(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+    fn mask_plain_secrets(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut masked = Vec::new();
         let mut done = 0;
         for (range, name) in self.find_secrets(bytes) {
@@ -188,7 +188,7 @@ fn unescape_ascii(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-fn secret_spellings(secret: &str) -> Vec<String> {
+fn list_secret_spellings(secret: &str) -> Vec<String> {
     let percent = |is_kept: fn(u8) -> bool| {
         let mut text = String::new();
         for byte in secret.bytes() {
@@ -211,8 +211,8 @@ fn secret_spellings(secret: &str) -> Vec<String> {
         secret.to_owned(),
         json.replace('/', "\\/"),
         json,
-        // Sets of characters that are left unencoded by `encodeURIComponent`, form encoding,
-        // `encodeURI` and strict servers.
+        // Percent-encodings, which differ in the characters that they leave unencoded: those of
+        // `encodeURIComponent`, form encoding, RFC 3986 and `encodeURI`, and stricter ones.
         percent(|b| b.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&b)),
         percent(|b| b.is_ascii_alphanumeric() || b"-_.*".contains(&b)),
         percent(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b)),
@@ -241,7 +241,7 @@ fn secret_spellings(secret: &str) -> Vec<String> {
 /// ```text
 /// abcdefgh    ->  abcd, efgh, abcde, defgh, abcdef, cdefgh, abcdefg, bcdefgh
 /// ```
-fn secret_truncations(secret: &str) -> Vec<String> {
+fn cut_secret_forms(secret: &str) -> Vec<String> {
     let half = secret.len().div_ceil(2);
     let n_cuts = if secret.len() <= MAX_CUT_BYTES {
         secret.len() - half

@@ -43,11 +43,11 @@ pub use connection::{
     MAX_FRAME_BYTES, MAX_QUEUED, MAX_QUEUED_BYTES, SocketConnection, SocketEvent, SocketFrame,
     SocketSignal,
 };
-pub use credential::{NoSecrets, Secret, Secrets, Template};
+pub use credential::{CredentialTemplate, NoSecrets, Secret, Secrets};
 pub use error::{Error, ErrorKind};
 pub use events::{Answer, EventResponse, EventStreamPurpose};
 pub use headers::{MAX_HEADER_BYTES, is_refused};
-pub use options::{Canned, CannedSocket, EgressOptions, Inspect, Outgoing};
+pub use options::{Canned, CannedSocket, EgressOptions, Inspect, OutgoingRequest};
 pub use resolve::{Resolve, SystemResolver};
 pub use socket::SocketRequest;
 
@@ -57,7 +57,7 @@ use crate::point::handle::AgentHandle;
 /// Maximum size of a request body, in bytes.
 pub const MAX_REQUEST_BYTES: usize = 10 << 20;
 
-/// Maximum size of a decoded response body, in bytes.
+/// Maximum size of the decoded body of a response to a plugin's request, in bytes.
 pub const MAX_RESPONSE_BYTES: usize = 10 << 20;
 
 /// Request of a plugin.
@@ -71,7 +71,7 @@ pub struct Request {
     /// Body of the request.
     pub body: Body,
     /// Timeouts, if shorter than the host's own.
-    pub timeouts: Timeouts,
+    pub timeouts: RequestTimeouts,
 }
 
 /// Body of a request.
@@ -85,7 +85,7 @@ pub enum Body {
 
 /// Timeouts that a plugin sets for its request. They can only shorten those of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Timeouts {
+pub struct RequestTimeouts {
     /// Timeout for connecting; at most 10 s.
     pub connect: Option<Duration>,
     /// Timeout from the start of connecting to the response headers.

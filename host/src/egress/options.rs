@@ -9,9 +9,9 @@ use super::credential::{NoSecrets, Secrets};
 use super::resolve::{Resolve, SystemResolver};
 use crate::secret::check_outgoing_request;
 
-/// A request before credentials are added.
+/// A plugin's request before credentials are added.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing<'a> {
+pub struct OutgoingRequest<'a> {
     /// Name of the plugin.
     pub plugin: &'a str,
     /// `GET`, `POST`, …
@@ -26,12 +26,12 @@ pub struct Outgoing<'a> {
 
 /// Function that inspects every request and every redirect. If it returns an error, the request is
 /// refused; the plugin and the access record get the text of the error.
-pub type Inspect = Arc<dyn Fn(&Outgoing<'_>) -> Result<(), String> + Send + Sync>;
+pub type Inspect = Arc<dyn Fn(&OutgoingRequest<'_>) -> Result<(), String> + Send + Sync>;
 
 /// Returns the canned response to a request, which has passed all checks and is not sent. The
 /// headers of the request include credentials.
 pub type Canned =
-    Arc<dyn Fn(&Outgoing<'_>) -> Result<http::Response<Vec<u8>>, String> + Send + Sync>;
+    Arc<dyn Fn(&OutgoingRequest<'_>) -> Result<http::Response<Vec<u8>>, String> + Send + Sync>;
 
 /// Returns the canned messages of the WebSocket with this URL, instead of connecting. Messages of
 /// the plugin are accepted and never answered.
@@ -46,7 +46,8 @@ pub struct EgressOptions {
     pub resolver: Arc<dyn Resolve>,
     /// Deadline of a request with all its redirects, to the last byte. Default: 30 s.
     pub deadline: Duration,
-    /// Inspection of outgoing requests. By default, a request that contains a secret is refused.
+    /// Function that inspects outgoing requests. The default refuses a request that contains a
+    /// secret.
     pub inspect: Option<Inspect>,
     /// Replacement for the network in tests of plugins. Default: none.
     pub canned: Option<Canned>,
@@ -56,8 +57,12 @@ pub struct EgressOptions {
 
 /// Refuses a request in which the plugin itself put a text that looks like a secret: only the host
 /// adds credentials.
-fn refuse_secrets_in_request(outgoing: &Outgoing<'_>) -> Result<(), String> {
-    let spellings: Vec<String> = outgoing.headers.keys().flat_map(name_spellings).collect();
+fn refuse_secrets_in_request(outgoing: &OutgoingRequest<'_>) -> Result<(), String> {
+    let spellings: Vec<String> = outgoing
+        .headers
+        .keys()
+        .flat_map(header_name_spellings)
+        .collect();
     let of_names = spellings
         .iter()
         .map(|text| ("name of a header", text.as_bytes()));
@@ -76,7 +81,7 @@ fn refuse_secrets_in_request(outgoing: &Outgoing<'_>) -> Result<(), String> {
 /// Returns each suffix of a header name that begins at a word, both in lower and in upper case: the
 /// secret scanner recognizes a token only at a word boundary, and a [`HeaderName`] is always in
 /// lower case.
-fn name_spellings(name: &HeaderName) -> impl Iterator<Item = String> {
+fn header_name_spellings(name: &HeaderName) -> impl Iterator<Item = String> {
     let name = name.as_str();
     let words = name
         .match_indices('-')

@@ -1,4 +1,4 @@
-//! Writes one access record for each request.
+//! Writes one access record for each network request of a plugin.
 
 use std::sync::Arc;
 
@@ -39,7 +39,8 @@ impl OpenAccessRecord {
         self.target = Some(target);
     }
 
-    /// Returns the target of the record; `None` once the record is written.
+    /// Returns the target of the request whose access record is still open; `None` once the record
+    /// was written.
     pub(super) fn target(&self) -> Option<String> {
         self.target.clone()
     }
@@ -47,24 +48,24 @@ impl OpenAccessRecord {
     /// Writes the record. [`OpenAccessRecord::set_target`] then starts another one.
     pub(super) fn close_record(&mut self, error: Option<&Error>) {
         match error {
-            None => self.report_outcome(AccessOutcome::Done, None),
+            None => self.emit_access_record(AccessOutcome::Done, None),
             Some(error) => {
                 let reason = clean_line(&error.text, MAX_REASON_BYTES);
-                self.report_outcome(error.outcome(), Some(reason));
+                self.emit_access_record(error.outcome(), Some(reason));
             }
         }
     }
 
     /// Writes the record of a completed access, with a remark.
     pub(super) fn close_with_remark(&mut self, remark: String) {
-        self.report_outcome(AccessOutcome::Done, Some(remark));
+        self.emit_access_record(AccessOutcome::Done, Some(remark));
     }
 
     pub(super) fn discard_record(&mut self) {
         self.target = None;
     }
 
-    fn report_outcome(&mut self, outcome: AccessOutcome, reason: Option<String>) {
+    fn emit_access_record(&mut self, outcome: AccessOutcome, reason: Option<String>) {
         let Some(target) = self.target.take() else {
             return;
         };
@@ -84,6 +85,6 @@ impl OpenAccessRecord {
 impl Drop for OpenAccessRecord {
     fn drop(&mut self) {
         let reason = "the call of the plugin ended before the request did";
-        self.report_outcome(AccessOutcome::Failed, Some(reason.to_owned()));
+        self.emit_access_record(AccessOutcome::Failed, Some(reason.to_owned()));
     }
 }

@@ -15,15 +15,17 @@ use super::credential;
 use super::error::{Error, ErrorKind};
 use super::headers;
 use super::mask::CredentialMask;
-use super::options::Outgoing;
+use super::options::OutgoingRequest;
 use super::record::OpenAccessRecord;
 use super::redirect::{self, MAX_REDIRECTS};
 use super::resolve::PinnedAddresses;
 use super::target::RequestTarget;
-use super::{Body, Egress, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Request, Response, Timeouts};
+use super::{
+    Body, Egress, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES, Request, RequestTimeouts, Response,
+};
 use crate::grant::Scheme;
 use crate::point::trace::Origin;
-use crate::provider::install_tls;
+use crate::provider::install_crypto_provider;
 use crate::secret::run_blocking_scan;
 use crate::text::clean_line;
 
@@ -37,12 +39,12 @@ const MAX_ANSWER_HEADERS: usize = 2_000;
 const MAX_CAUSE_BYTES: usize = 300;
 
 /// A request of the plugin, or one of its redirects, before its addresses are checked.
-struct RequestHop {
+struct UncheckedRequest {
     target: RequestTarget,
     method: Method,
     headers: HeaderMap,
     body: Bytes,
-    timeouts: Timeouts,
+    timeouts: RequestTimeouts,
 }
 
 impl Egress {
@@ -66,7 +68,8 @@ impl Egress {
         answer
     }
 
-    /// Starts the record of a request, and subtracts the request from the budget of the session.
+    /// Starts the access record of a request, and counts the request toward the session's maximum
+    /// number of requests.
     pub(super) fn start_request(
         &self,
         request: &Request,
@@ -80,7 +83,8 @@ impl Egress {
         Ok(record)
     }
 
-    /// Runs the sending of a request, and fails if it takes longer than the deadline.
+    /// Waits until a request is sent and answered, and fails if this takes longer than the
+    /// deadline.
     pub(super) async fn within_deadline<T>(
         &self,
         sending: impl Future<Output = Result<T, Error>>,
@@ -127,7 +131,7 @@ impl Egress {
         record.set_target(target.target_name(&clean_line(&request.method, 16)));
         let place = RequestSlot::acquire_request_slot(&self.shared.at_once)?;
         let method = headers::parse_method(&request.method)?;
-        target.allowed_addresses(granted)?;
+        target.determine_allowed_addresses(granted)?;
         let is_own = |name: &str| credential::credential_sets_header(granted, &target, name);
         let headers = headers::check_headers(request.headers, is_own)?;
         let body = match request.body {
@@ -137,7 +141,7 @@ impl Egress {
         if body.len() > MAX_REQUEST_BYTES {
             return Err(Error::request_too_long_error());
         }
-        let mut hop = RequestHop {
+        let mut hop = UncheckedRequest {
             target,
             method,
             headers,
@@ -146,7 +150,7 @@ impl Egress {
         };
         let mut n_redirects = 0;
         loop {
-            let answer = self.send_hop(&hop, mask).await?;
+            let answer = self.send_single_request(&hop, mask).await?;
             let location = answer.headers().get(LOCATION).map(HeaderValue::as_bytes);
             let status = answer.status().as_u16();
             let Some(next) =
@@ -171,7 +175,7 @@ impl Egress {
                     "the request was redirected more than {MAX_REDIRECTS} times"
                 ));
             }
-            // Each redirect is a separate request with its own record.
+            // Give each redirect a record of its own, because it is a separate request.
             record.close_record(None);
             record.set_target(mask.mask_text(&next.target.target_name(next.method.as_str())));
             self.budget
@@ -179,11 +183,11 @@ impl Egress {
                 .map_err(|spent| spent.error)?;
             if !next.target.is_same_origin(&hop.target) {
                 let is_own = |name: &str| credential::any_credential_sets_header(granted, name);
-                headers::drop_identity_headers(&mut hop.headers, is_own);
+                headers::remove_identity_headers(&mut hop.headers, is_own);
             }
             if !next.keeps_body {
                 hop.body = Bytes::new();
-                headers::drop_body_headers(&mut hop.headers);
+                headers::remove_body_headers(&mut hop.headers);
             }
             hop.target = next.target;
             hop.method = next.method;
@@ -191,15 +195,15 @@ impl Egress {
     }
 
     /// Completes the checks of one request, adds credentials and sends it.
-    async fn send_hop(
+    async fn send_single_request(
         &self,
-        hop: &RequestHop,
+        hop: &UncheckedRequest,
         mask: &mut CredentialMask,
     ) -> Result<reqwest::Response, Error> {
         let shared = &*self.shared;
-        let allowed = hop.target.allowed_addresses(&shared.granted)?;
+        let allowed = hop.target.determine_allowed_addresses(&shared.granted)?;
         if let Some(inspect) = &shared.options.inspect {
-            let outgoing = Outgoing {
+            let outgoing = OutgoingRequest {
                 plugin: &shared.plugin,
                 method: hop.method.as_str(),
                 url: hop.target.url.as_str(),
@@ -223,7 +227,7 @@ impl Egress {
         }
         let answer = match &shared.options.canned {
             Some(canned) => {
-                let outgoing = Outgoing {
+                let outgoing = OutgoingRequest {
                     plugin: &shared.plugin,
                     method: hop.method.as_str(),
                     url: hop.target.url.as_str(),
@@ -273,9 +277,9 @@ impl Egress {
 fn build_client(
     target: &RequestTarget,
     addresses: &[IpAddr],
-    timeouts: &Timeouts,
+    timeouts: &RequestTimeouts,
 ) -> Result<reqwest::Client, Error> {
-    install_tls();
+    install_crypto_provider();
     let all = addresses.iter().map(|ip| SocketAddr::new(*ip, target.port));
     let pinned = PinnedAddresses {
         host: target.host.clone(),
@@ -299,11 +303,11 @@ fn build_client(
         // Without TLS, skip loading the system's certificates, which is slow.
         builder = builder.tls_certs_only([]);
     }
-    builder.build().map_err(|e| send_error(&e))
+    builder.build().map_err(|e| convert_send_error(&e))
 }
 
-/// Fails if `doing` takes longer than the timeout that the plugin set. The deadline of the host
-/// covers the complete request.
+/// Fails if `doing` takes longer than `limit`, the timeout that the plugin set. The host's deadline
+/// for the complete request applies in addition.
 async fn fail_after_timeout<T>(
     limit: Option<Duration>,
     doing: impl Future<Output = reqwest::Result<T>>,
@@ -315,14 +319,14 @@ async fn fail_after_timeout<T>(
             Error::new(ErrorKind::Timeout, text)
         })?,
     };
-    done.map_err(|e| send_error(&e))
+    done.map_err(|e| convert_send_error(&e))
 }
 
 /// A response of which only the headers have been read.
 pub(super) struct UnreadResponse {
     pub(super) answer: reqwest::Response,
     method: Method,
-    timeouts: Timeouts,
+    timeouts: RequestTimeouts,
     pub(super) place: RequestSlot,
 }
 
@@ -404,7 +408,7 @@ impl UnreadResponse {
 }
 
 /// Converts an error of the HTTP library to an error whose text does not contain the URL.
-fn send_error(error: &reqwest::Error) -> Error {
+fn convert_send_error(error: &reqwest::Error) -> Error {
     let (kind, what) = if error.is_timeout() {
         (ErrorKind::Timeout, "the connection took too long")
     } else if error.is_builder() {

@@ -28,17 +28,17 @@ use super::credential;
 use super::error::{Error, ErrorKind};
 use super::headers;
 use super::mask::CredentialMask;
-use super::options::Outgoing;
+use super::options::OutgoingRequest;
 use super::record::OpenAccessRecord;
 use super::target::RequestTarget;
 use super::{Egress, send::CONNECT_TIMEOUT};
 use crate::grant::Scheme;
 use crate::point::trace::Origin;
-use crate::provider::install_tls;
+use crate::provider::install_crypto_provider;
 use crate::secret::run_blocking_scan;
 use crate::text::clean_line;
 
-/// Maximum number of offered subprotocols.
+/// Maximum number of WebSocket subprotocols that a request for a connection offers.
 const MAX_PROTOCOLS: usize = 8;
 
 /// Maximum length of the name of a subprotocol, in bytes.
@@ -47,7 +47,7 @@ const MAX_PROTOCOL_BYTES: usize = 64;
 /// Maximum size of the unwritten data of a connection, in bytes: a message with its frame header.
 const WRITE_BUFFER_BYTES: usize = 2 * MAX_FRAME_BYTES;
 
-/// Maximum length of the cause of a failure, in bytes.
+/// Maximum length of the quoted cause of a failure, in bytes.
 const MAX_CAUSE_BYTES: usize = 200;
 
 /// Method that access records show for opening a connection.
@@ -69,7 +69,7 @@ pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// An open connection of the WebSocket library.
+/// Open WebSocket connection of the library that is used.
 pub(super) type Socket = WebSocketStream<Box<dyn ByteStream>>;
 
 /// Peer of a connection.
@@ -94,7 +94,7 @@ impl Egress {
         let mut record = OpenAccessRecord::start_record(self, origin.clone(), OPEN);
         self.count_request(&mut record, || {
             let target = RequestTarget::parse_socket_target(&request.url).ok()?;
-            Some(target.socket_target_name(OPEN))
+            Some(target.format_socket_target(OPEN))
         })?;
         let mut mask = CredentialMask::default();
         let deadline = self.shared.options.deadline;
@@ -109,7 +109,7 @@ impl Egress {
         record.close_record(opened.as_ref().err());
         let (line, target, slot) = opened?;
         let mut closing = OpenAccessRecord::start_record(self, origin, "CLOSE");
-        closing.set_target(mask.mask_text(&target.socket_target_name("CLOSE")));
+        closing.set_target(mask.mask_text(&target.format_socket_target("CLOSE")));
         Ok(SocketConnection::start(
             line,
             slot,
@@ -130,15 +130,15 @@ impl Egress {
         let shared = &*self.shared;
         let granted = &*shared.granted;
         let target = RequestTarget::parse_socket_target(&request.url)?;
-        record.set_target(target.socket_target_name(OPEN));
+        record.set_target(target.format_socket_target(OPEN));
         let slot = RequestSlot::acquire_connection_slot(&shared.connections)?;
-        let allowed = target.allowed_addresses(granted)?;
+        let allowed = target.determine_allowed_addresses(granted)?;
         let is_own = |name: &str| credential::credential_sets_header(granted, &target, name);
         let mut headers = headers::check_headers(request.headers, is_own)?;
         check_subprotocols(&request.protocols)?;
         let offered = request.protocols.join(", ");
         if let Some(inspect) = &shared.options.inspect {
-            let outgoing = Outgoing {
+            let outgoing = OutgoingRequest {
                 plugin: &shared.plugin,
                 method: OPEN,
                 url: target.url.as_str(),
@@ -213,7 +213,7 @@ async fn connect_stream(
     if target.scheme == Scheme::Http {
         return Ok(Box::new(tcp));
     }
-    install_tls();
+    install_crypto_provider();
     // Runs on a blocking thread, because loading the system's certificates reads files.
     let config = tokio::task::spawn_blocking(build_tls_config).await;
     let config = config
@@ -276,7 +276,7 @@ async fn perform_handshake(
         .max_write_buffer_size(WRITE_BUFFER_BYTES);
     match client_async_with_config(request, stream, Some(config)).await {
         Ok((socket, _)) => Ok(socket),
-        Err(WireError::Http(answer)) => Err(handshake_error(answer.status())),
+        Err(WireError::Http(answer)) => Err(convert_handshake_error(answer.status())),
         Err(WireError::Protocol(ProtocolError::HandshakeIncomplete)) => {
             Err(refuse("the server closed during the handshake".to_owned()))
         }
@@ -287,7 +287,7 @@ async fn perform_handshake(
 /// Returns the error for a response to the handshake that does not open the connection. A redirect
 /// is not followed: few servers send one, and the plugin would not notice that it is connected to
 /// another target.
-fn handshake_error(status: StatusCode) -> Error {
+fn convert_handshake_error(status: StatusCode) -> Error {
     if status.is_redirection() {
         let text = format!(
             "the server answered the handshake of the WebSocket with a redirect ({}), which is not followed; open the connection at its target",

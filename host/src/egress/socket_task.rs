@@ -23,7 +23,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for closing the connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time without frames from the server after which it is pinged.
+/// Time without WebSocket frames from the server after which a ping is sent to the server.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
 /// Time without frames from the server after which the connection counts as dead.
@@ -32,24 +32,24 @@ const DEAD_AFTER: Duration = Duration::from_secs(90);
 /// Maximum number of control frames within [`CONTROL_PERIOD`].
 const MAX_CONTROL_FRAMES: u32 = 500;
 
-/// Period in which control frames are counted.
+/// Period over which the control frames of a WebSocket connection are counted.
 const CONTROL_PERIOD: Duration = Duration::from_secs(10);
 
-/// Count of control frames in the current period.
+/// Number of WebSocket control frames in the current period, and the start of the period.
 #[derive(Debug)]
-struct ControlCount {
+struct ControlFrameCount {
     since: Instant,
     n: u32,
 }
 
-impl Default for ControlCount {
+impl Default for ControlFrameCount {
     fn default() -> Self {
         let since = Instant::now();
         Self { since, n: 0 }
     }
 }
 
-impl ControlCount {
+impl ControlFrameCount {
     /// Counts a control frame. Returns true if there were too many in the current period.
     fn count_control_frame(&mut self, now: Instant) -> bool {
         if now.saturating_duration_since(self.since) >= CONTROL_PERIOD {
@@ -66,7 +66,7 @@ pub(super) struct SocketTask {
     orders: mpsc::Receiver<MessageToSend>,
     shared: Arc<SharedConnection>,
     mask: CredentialMask,
-    control: ControlCount,
+    control: ControlFrameCount,
 }
 
 impl SocketTask {
@@ -81,7 +81,7 @@ impl SocketTask {
             orders,
             shared,
             mask,
-            control: ControlCount::default(),
+            control: ControlFrameCount::default(),
         }
     }
 
@@ -90,7 +90,7 @@ impl SocketTask {
         let reason = tokio::select! {
             biased;
             () = closing.cancelled() => "closed by the plugin".to_owned(),
-            reason = self.serve() => reason,
+            reason = self.run_until_closed() => reason,
         };
         // From now on nothing is sent, and frames that the server still sends are not received.
         self.orders.close();
@@ -99,12 +99,12 @@ impl SocketTask {
         let _ = timeout(CLOSE_TIMEOUT, self.socket.close(None)).await;
     }
 
-    /// Serves the connection until it ends. Returns the reason.
-    async fn serve(&mut self) -> String {
+    /// Serves the WebSocket connection until it ends. Returns the reason for its end.
+    async fn run_until_closed(&mut self) -> String {
         let mut heard = Instant::now();
         let mut pinged = heard;
         loop {
-            let has_room = self.shared.has_room();
+            let has_room = self.shared.has_queue_room();
             // The host does not read while the queue is full, so this time does not count as
             // silence of the server.
             if !has_room {
@@ -112,7 +112,7 @@ impl SocketTask {
             }
             let silent = heard.elapsed();
             if silent >= DEAD_AFTER {
-                return format!("the server was silent for {DEAD_AFTER:?}");
+                return format!("the server sent nothing for {DEAD_AFTER:?}");
             }
             // Only frames from the server delay the next ping: messages that the plugin sends do
             // not show that the server is alive.
@@ -155,7 +155,8 @@ impl SocketTask {
         }
     }
 
-    /// Handles one received frame. The error is the reason why the connection ends.
+    /// Handles one received WebSocket frame. An error means that the connection must end, and
+    /// contains the reason.
     fn handle_frame(&mut self, came: Option<Result<Message, WireError>>) -> Result<(), String> {
         let frame = match came {
             None => return Err("the server closed the connection".to_owned()),

@@ -20,7 +20,7 @@ const MAX_URL_BYTES: usize = 8 << 10;
 /// Maximum number of addresses of one host. A host with more is refused.
 const MAX_ADDRESSES: usize = 64;
 
-/// Maximum length of a target in a record, in bytes.
+/// Maximum length, in bytes, of the text with which a record or an error names a target.
 const MAX_NAME_BYTES: usize = 300;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) struct AllowedAddresses {
     private: bool,
 }
 
-fn target_error(text: impl Into<String>) -> Error {
+fn invalid_url_error(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::Url, text)
 }
 
@@ -48,15 +48,16 @@ impl RequestTarget {
     /// Parses a URL. Errors do not quote it, because it may contain a password.
     pub(super) fn parse_target(text: &str) -> Result<Self, Error> {
         if text.len() > MAX_URL_BYTES {
-            return Err(target_error(format!(
+            return Err(invalid_url_error(format!(
                 "the URL has {} bytes, at most {MAX_URL_BYTES} are allowed",
                 text.len()
             )));
         }
         if text.chars().any(char::is_control) {
-            return Err(target_error("the URL contains control characters"));
+            return Err(invalid_url_error("the URL contains control characters"));
         }
-        let url = Url::parse(text).map_err(|e| target_error(format!("this is not a URL: {e}")))?;
+        let url =
+            Url::parse(text).map_err(|e| invalid_url_error(format!("this is not a URL: {e}")))?;
         Self::new(url)
     }
 
@@ -68,7 +69,7 @@ impl RequestTarget {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("wss") => with("https", rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("ws") => with("http", rest),
             _ => {
-                return Err(target_error(
+                return Err(invalid_url_error(
                     "the URL of a WebSocket begins with wss:// or ws://",
                 ));
             }
@@ -83,7 +84,7 @@ impl RequestTarget {
 
     /// Formats the target of a WebSocket for records, like [`RequestTarget::target_name`] but with
     /// the scheme `ws` or `wss`.
-    pub(super) fn socket_target_name(&self, verb: &str) -> String {
+    pub(super) fn format_socket_target(&self, verb: &str) -> String {
         let name = format!(
             "{}{}",
             self.origin().replacen("http", "ws", 1),
@@ -98,14 +99,14 @@ impl RequestTarget {
             "https" => Scheme::Https,
             "http" => Scheme::Http,
             other => {
-                return Err(target_error(format!(
+                return Err(invalid_url_error(format!(
                     "the scheme `{}` is not supported; use https or http",
                     clean_line(other, 32)
                 )));
             }
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(target_error(
+            return Err(invalid_url_error(
                 "a URL must not contain a user or a password; list a credential under [[network.credentials]]",
             ));
         }
@@ -113,16 +114,16 @@ impl RequestTarget {
         let name = url.host_str().unwrap_or_default();
         if let Some(name) = name.strip_suffix('.').map(str::to_owned) {
             url.set_host(Some(&name))
-                .map_err(|e| target_error(format!("the host of the URL is invalid: {e}")))?;
+                .map_err(|e| invalid_url_error(format!("the host of the URL is invalid: {e}")))?;
         }
         let name = url.host_str().unwrap_or_default();
         let host = name.trim_start_matches('[').trim_end_matches(']');
         if host.parse::<IpAddr>().is_err() && host.split('.').any(str::is_empty) {
-            return Err(target_error("the host of the URL has an empty label"));
+            return Err(invalid_url_error("the host of the URL has an empty label"));
         }
         let port = url.port_or_known_default().unwrap_or_default();
         if port == 0 {
-            return Err(target_error("port 0 cannot be requested"));
+            return Err(invalid_url_error("port 0 cannot be requested"));
         }
         Ok(Self {
             scheme,
@@ -166,7 +167,10 @@ impl RequestTarget {
     /// https://a.example       https://a.example/             public addresses
     /// http://127.0.0.1:81     http://127.0.0.1:82/           refused: not among the hosts
     /// ```
-    pub(super) fn allowed_addresses(&self, granted: &Granted) -> Result<AllowedAddresses, Error> {
+    pub(super) fn determine_allowed_addresses(
+        &self,
+        granted: &Granted,
+    ) -> Result<AllowedAddresses, Error> {
         let is_it = |pattern: &&crate::grant::HostPattern| {
             pattern.matches(self.scheme, &self.host, self.port)
         };
@@ -175,14 +179,14 @@ impl RequestTarget {
             // `*` does not grant private hosts.
             private: granted
                 .private_hosts()
-                .any(|pattern| !pattern.is_any() && is_it(&pattern)),
+                .any(|pattern| !pattern.matches_any_host() && is_it(&pattern)),
         };
         if allowed.public || allowed.private {
             return Ok(allowed);
         }
         let listed = || granted.hosts().chain(granted.private_hosts());
         let names: Vec<String> = listed()
-            .map(|pattern| format!("`{}`", pattern.with_scheme()))
+            .map(|pattern| format!("`{}`", pattern.text_with_scheme()))
             .collect();
         let differs = listed()
             .any(|pattern| pattern.matches_but_for_scheme(self.scheme, &self.host, self.port));
@@ -279,7 +283,7 @@ mod tests {
 
     fn go(url: &str, granted: &Granted, found: &str) -> Result<(), Error> {
         let target = RequestTarget::parse_target(url)?;
-        let allowed = target.allowed_addresses(granted)?;
+        let allowed = target.determine_allowed_addresses(granted)?;
         let addresses = target
             .resolve_addresses(allowed, &Fixed(found))
             .now_or_never();

@@ -1,6 +1,6 @@
-//! Passes the events of a session to a watcher. The work that emits the events never waits for the
-//! watcher, but before the next piece of work begins, the pump waits until the watcher has received
-//! all events.
+//! Passes the events of a session to a watcher. Work that emits events, such as a turn, never waits
+//! for the watcher. Before the next work begins, however, the pump waits until the watcher has
+//! received all events.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -16,7 +16,8 @@ const GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) struct EventPump {
     events: UnboundedReceiver<Stamped>,
-    /// Channel to the watcher; `None` if there is none or it is closed.
+    /// Channel to the receiver of the session's events (the watcher); `None` if there is none or it
+    /// is closed.
     watcher: Option<Sender<Stamped>>,
     /// Event that the watcher has not received yet.
     next: Option<Stamped>,
@@ -34,9 +35,9 @@ impl EventPump {
         }
     }
 
-    /// Runs `work` to its end and passes events on in the meantime. `work` never waits for the
-    /// watcher.
-    pub(crate) async fn pump_during<T>(&mut self, work: impl Future<Output = T>) -> T {
+    /// Runs `work` to its end and forwards events to the watcher in the meantime. `work` never
+    /// waits for the watcher to handle an event.
+    pub(crate) async fn emit_events_during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -64,7 +65,7 @@ impl EventPump {
         }
     }
 
-    /// Passes one event on. Cancel-safe: no event is lost if the future is dropped.
+    /// Forwards one event to the watcher. Cancel-safe: no event is lost if the future is dropped.
     async fn forward_event(&mut self) {
         if self.next.is_none() {
             match self.events.recv().await {
@@ -109,7 +110,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        pump.pump_during(work).await;
+        pump.emit_events_during(work).await;
         let never = CancellationToken::new();
         let take = async {
             let mut all = Vec::new();

@@ -23,7 +23,7 @@ use super::Event;
 use crate::clock;
 use crate::point::trace::TraceRecord;
 
-/// Version of the stream, as stated in `session-opened`.
+/// Version of the event stream's format, as stated in the event `session-opened`.
 pub const VERSION: u32 = 1;
 
 /// Names of the fields that every event has. If an event has its own field with one of these names,
@@ -136,7 +136,7 @@ pub struct NumberedEvent<'a> {
     /// Event with the time and position of its emission.
     #[serde(flatten)]
     pub stamped: &'a Stamped,
-    /// Number of the line, from 1 for each program that writes.
+    /// Number of the line. Each program that writes to the stream counts its own lines, from 1.
     pub n: u64,
 }
 
@@ -181,7 +181,8 @@ enum EventListener {
 }
 
 impl EventListener {
-    /// Passes an event on. Returns whether the listener still exists.
+    /// Passes an event to this listener. Returns false if the receiver of its channel was dropped;
+    /// an observer always exists.
     fn deliver_event(&self, stamped: Cow<'_, Stamped>) -> bool {
         match self {
             Self::Observer(observer) => {
@@ -192,7 +193,7 @@ impl EventListener {
         }
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_receiver_closed(&self) -> bool {
         matches!(self, Self::Channel(sender) if sender.is_closed())
     }
 }
@@ -276,11 +277,14 @@ impl Events {
         self.replace_listeners(Some(EventListener::Observer(observer)));
     }
 
-    /// Adds a listener, and drops the listeners whose receivers are gone.
+    /// Adds the listener `new`, if there is one, and removes the listeners whose receivers were
+    /// dropped.
     fn replace_listeners(&self, new: Option<EventListener>) {
         let listeners = self.listeners.write();
         let mut listeners = listeners.unwrap_or_else(PoisonError::into_inner);
-        let left = listeners.iter().filter(|listener| !listener.is_gone());
+        let left = listeners
+            .iter()
+            .filter(|listener| !listener.is_receiver_closed());
         *listeners = left.cloned().chain(new).collect();
     }
 

@@ -11,7 +11,7 @@ use super::{Event, Stamped};
 /// A part of a turn that has a beginning and an end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TurnPart {
-    /// Turn of the agent, or the whole run of a subagent.
+    /// Turn of the main agent, or the whole run of a subagent, by the name of the agent.
     Agent(Arc<str>),
     /// Compaction or archival of the conversation of an agent.
     Aside(Arc<str>),
@@ -33,7 +33,8 @@ impl TurnPart {
         }
     }
 
-    /// Returns the part that begins with an event; `None` if the event begins none.
+    /// Returns the part of the turn (an agent, a request, a tool call, or a compaction or archival)
+    /// that begins with an event; `None` if no part begins with it.
     pub fn part_begun_by_event(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
@@ -46,8 +47,9 @@ impl TurnPart {
         }
     }
 
-    /// Returns the part that ends with an event; `None` if the event ends none. A subagent ends
-    /// with `subagent-end`, which comes after its `turn-end`.
+    /// Returns the part of the turn (an agent, a request, a tool call, or a compaction or archival)
+    /// that ends with an event; `None` if no part ends with it. A subagent ends with
+    /// `subagent-end`, which comes after its `turn-end`.
     pub fn part_ended_by_event(stamped: &Stamped) -> Option<Self> {
         let agent = stamped.agent.clone();
         match &stamped.event {
@@ -62,7 +64,7 @@ impl TurnPart {
 
     /// Returns the innermost known part that contains an event: the tool call that the event names,
     /// otherwise an open compaction or archival, otherwise the agent.
-    pub fn part_above(stamped: &Stamped, is_known: impl Fn(&Self) -> bool) -> Option<Self> {
+    pub fn enclosing_part(stamped: &Stamped, is_known: impl Fn(&Self) -> bool) -> Option<Self> {
         let agent = || stamped.agent.clone();
         let call = match &stamped.event {
             Event::RequestStart { call_id, .. } | Event::SubagentStart { call_id, .. } => {

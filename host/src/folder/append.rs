@@ -37,7 +37,7 @@ impl GrantedFolders {
             return Err(Errno::ISDIR.into());
         }
         let file = Arc::new(opened.file);
-        let Some(usage) = place.usage() else {
+        let Some(usage) = place.folder_usage() else {
             return Ok((&*file).write_all(content)?);
         };
         // Another call that truncates or removes the file at the same time must not free quota that

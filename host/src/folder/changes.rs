@@ -1,7 +1,7 @@
 //! Computes a number from the state of a file or directory; the number changes with the state.
 //!
 //! Only directories are opened. Of anything else, such as a pipe or a device, only the metadata is
-//! read. Start from [`GrantedFolders::state_of`].
+//! read. Start from [`GrantedFolders::path_change_marker`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -20,7 +20,7 @@ impl GrantedFolders {
     /// # Errors
     /// The path was not granted or leads out of the granted directory, or the directory has too
     /// many entries.
-    pub fn state_of(&self, path: &str) -> Result<u64, FolderError> {
+    pub fn path_change_marker(&self, path: &str) -> Result<u64, FolderError> {
         match self.compute_change_marker(path) {
             Err(FolderError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(ABSENT),
             looked => looked,

@@ -14,11 +14,11 @@ pub enum FolderError {
     Invalid(&'static str),
     /// The path is in no granted directory.
     #[error(
-        "it is in no folder that was granted to the plugin; `[filesystem]` in plugin.toml asks for folders"
+        "the path is in no folder that was granted to the plugin; `[filesystem]` in plugin.toml asks for folders"
     )]
     NotGranted,
     /// The path, or a symlink in it, resolves to a location outside the granted directory.
-    #[error("it leads out of the granted folder")]
+    #[error("the path leads out of the granted folder")]
     Escape,
     /// The directory was granted for reading only.
     #[error("the folder was granted to read, not to write")]
@@ -49,7 +49,9 @@ pub enum FolderError {
         folder: String,
     },
     /// The operation involves two separately granted directories.
-    #[error("it leads from one granted folder to another; copy it instead")]
+    #[error(
+        "it would be moved from one granted folder to another, which is not possible; copy it instead"
+    )]
     Crosses,
     /// The file is a pipe, a device or a socket.
     #[error("it is a pipe, a device or a socket; only files and folders are opened")]
@@ -72,9 +74,9 @@ pub enum FolderError {
         files: u64,
     },
     /// The operating system reported an error.
-    #[error("{}", plain_reason(.0))]
+    #[error("{}", error_text_without_number(.0))]
     Io(#[from] io::Error),
-    #[error("internal error during work on files")]
+    #[error("internal error of the host in a file operation")]
     Host,
 }
 
@@ -109,7 +111,7 @@ impl From<rustix::io::Errno> for FolderError {
 }
 
 /// Returns the error message without the error number that the standard library appends.
-fn plain_reason(error: &io::Error) -> String {
+fn error_text_without_number(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((text, _)) => text.to_lowercase(),

@@ -23,21 +23,21 @@ use std::sync::{Arc, OnceLock};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-use crate::beneath::{MissingParents, real_path, walk_path_beneath};
+use crate::beneath::{MissingParentRule, real_path, walk_path_beneath};
 use crate::disk::create_private_folder;
 use crate::git::is_reserved_repository_path;
 use crate::grant::{Access, Folder, Granted, Root};
 use crate::paths::PROJECT_FOLDER;
 
 pub use error::FolderError;
-pub use open::{OpenOptions, OpenedNode};
+pub use open::{OpenOptions, OpenedPath};
 pub use quota::{FolderQuota, FolderUsage};
 pub use resolved::ResolvedPath;
 pub use whole::{FolderEntry, FolderEntryKind, MAX_BYTES, MAX_ENTRIES, count_entries};
 
 /// Locations of one plugin's directories on this machine.
 #[derive(Clone, Debug)]
-pub struct FolderPlaces {
+pub struct PluginFolderLocations {
     /// Working directory of the agent.
     pub workspace: PathBuf,
     /// Data directory of the plugin, created on first use.
@@ -59,7 +59,7 @@ pub struct FolderPlaces {
 #[derive(Debug)]
 pub struct GrantedFolders {
     grants: Vec<FolderGrant>,
-    places: FolderPlaces,
+    places: PluginFolderLocations,
     usage: Arc<FolderUsage>,
     empty: OnceLock<Arc<File>>,
 }
@@ -107,7 +107,7 @@ pub enum FolderBase {
 impl GrantedFolders {
     /// Creates the set of granted directories at these locations. Nothing is opened yet.
     #[must_use]
-    pub fn new(granted: &Granted, places: FolderPlaces) -> Self {
+    pub fn new(granted: &Granted, places: PluginFolderLocations) -> Self {
         let folders = granted.folders();
         // Skip a grant inside a wider one with the same access: it permits nothing more, and would
         // prevent moving files from one granted directory to the other.
@@ -145,7 +145,7 @@ impl GrantedFolders {
     /// May block.
     pub fn open_all_granted_folders(&self) {
         // Errors are ignored here: opening is tried again on use, and reports its error then.
-        (0..self.grants.len()).for_each(|number| drop(self.open_granted(number)));
+        (0..self.grants.len()).for_each(|number| drop(self.open_granted_folder(number)));
     }
 
     /// Whether every granted directory is open.
@@ -162,7 +162,7 @@ impl GrantedFolders {
     /// overlaps Rind's own directories.
     pub fn base_folder(&self, base: &FolderBase) -> Result<Arc<File>, FolderError> {
         match base {
-            FolderBase::Granted(number) => Ok(self.open_granted(*number)?.file.clone()),
+            FolderBase::Granted(number) => Ok(self.open_granted_folder(*number)?.file.clone()),
             FolderBase::Below { folder, .. } => Ok(folder.clone()),
             FolderBase::Nowhere => self.open_empty_folder(),
         }
@@ -184,13 +184,14 @@ impl GrantedFolders {
         }
         let start = self.base_folder(base)?;
         let (number, mut names) = match base {
-            FolderBase::Granted(number) => {
-                (Some(*number), self.open_granted(*number)?.names.clone())
-            }
+            FolderBase::Granted(number) => (
+                Some(*number),
+                self.open_granted_folder(*number)?.names.clone(),
+            ),
             FolderBase::Below { grant, names, .. } => (Some(*grant), names.clone()),
             FolderBase::Nowhere => (None, Vec::new()),
         };
-        let walked = walk_path_beneath(&*start, path, follow, MissingParents::Refused)?;
+        let walked = walk_path_beneath(&*start, path, follow, MissingParentRule::Refused)?;
         names.extend(walked.names);
         let grant = number.map(|number| &self.grants[number]);
         let root = grant.map(|grant| grant.folder.root);
@@ -247,7 +248,7 @@ impl GrantedFolders {
             .map_or(grant.access, |number| self.grants[number].access)
     }
 
-    fn open_granted(&self, number: usize) -> Result<&OpenFolder, FolderError> {
+    fn open_granted_folder(&self, number: usize) -> Result<&OpenFolder, FolderError> {
         let grant = &self.grants[number];
         if let Some(opened) = grant.opened.get() {
             return Ok(opened);
@@ -278,7 +279,7 @@ impl GrantedFolders {
         let FolderBase::Granted(number) = base else {
             return Ok(false);
         };
-        match self.open_granted(*number) {
+        match self.open_granted_folder(*number) {
             Err(FolderError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened.map(|_| false),
         }
@@ -289,17 +290,18 @@ impl GrantedFolders {
         let root = self.places.workspace.canonicalize()?;
         let path = grant.folder.below.join("/");
         let start = open_folder_path(&root)?;
-        // Check the location before creating anything.
-        let walked = walk_path_beneath(&start, &path, true, MissingParents::Named)?;
+        // First walk the path without creating directories, to check that they may be created
+        // there.
+        let walked = walk_path_beneath(&start, &path, true, MissingParentRule::Named)?;
         self.check_no_overlap(&root, &walked.names, &grant.folder)?;
-        let walked = walk_path_beneath(&start, &path, true, MissingParents::Made)?;
+        let walked = walk_path_beneath(&start, &path, true, MissingParentRule::Made)?;
         match walked.folder.create_dir(&walked.name) {
             // Another process created the directory, or a symlink has this name; opening the path
             // below shows which.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
-        self.open_granted(*number).map(|_| true)
+        self.open_granted_folder(*number).map(|_| true)
     }
 
     /// Refuses a directory of the workspace that contains one of Rind's own directories or is
@@ -336,7 +338,7 @@ impl GrantedFolders {
             &open_folder_path(&root)?,
             &path,
             true,
-            MissingParents::Refused,
+            MissingParentRule::Refused,
         )?;
         self.check_no_overlap(&root, &walked.names, folder)?;
         let opened = walked.folder.open_dir(&walked.name);

@@ -1,5 +1,5 @@
 //! Opens files and directories at a resolved path. Never follows a symlink, never opens a pipe or
-//! device, and charges the quota.
+//! device, and counts new files toward the quota.
 //!
 //! Start from [`ResolvedPath::open_node`].
 
@@ -33,7 +33,7 @@ pub struct OpenOptions {
 
 /// An open file or directory.
 #[derive(Debug)]
-pub struct OpenedNode {
+pub struct OpenedPath {
     /// Handle of the file. If it stays open for writing, report it to
     /// [`super::FolderUsage::register_open_file`].
     pub file: File,
@@ -47,7 +47,7 @@ const TRIES: usize = 3;
 
 impl ResolvedPath {
     /// Opens the file or directory. Blocks.
-    pub fn open_node(&self, how: OpenOptions) -> Result<OpenedNode, FolderError> {
+    pub fn open_node(&self, how: OpenOptions) -> Result<OpenedPath, FolderError> {
         if how.write || how.create || how.truncate {
             self.check_write()?;
         }
@@ -65,7 +65,7 @@ impl ResolvedPath {
         }
     }
 
-    fn try_open(&self, how: OpenOptions) -> Result<OpenedNode, FolderError> {
+    fn try_open(&self, how: OpenOptions) -> Result<OpenedPath, FolderError> {
         let before = match self.metadata() {
             Ok(metadata) => Some(check_file_type(&metadata, self, how).map(|()| metadata)?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -103,8 +103,8 @@ impl ResolvedPath {
             return Err(FolderError::Special);
         }
         if let Some(usage) = usage.filter(|_| metadata.is_file()) {
-            // Count the usage of the directory now, on a blocking thread, so that later writes need
-            // not.
+            // Count the usage of the directory now, on this blocking thread, so that later writes
+            // need not read the directory.
             usage.charge_quota(0, 0)?;
         }
         if how.truncate && metadata.is_file() && metadata.len() > 0 {
@@ -113,7 +113,7 @@ impl ResolvedPath {
                 usage.credit_truncation(&file, metadata.len());
             }
         }
-        Ok(OpenedNode {
+        Ok(OpenedPath {
             is_folder: metadata.is_dir(),
             file,
         })

@@ -24,14 +24,14 @@ use crate::lock::lock;
 /// Limits of a plugin's data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FolderQuota {
-    /// Maximum total size of all files, in bytes.
+    /// Maximum total size of all files in the directory, in bytes.
     pub bytes: u64,
-    /// Maximum number of files, directories and links.
+    /// Maximum number of files, directories and links in the plugin's data directory.
     pub files: u64,
 }
 
 impl FolderQuota {
-    /// Default maximum size of all files, in bytes.
+    /// Default maximum size of all files in a plugin's data directory, in bytes.
     pub const DEFAULT_BYTES: u64 = 64 << 20;
     /// Maximum number of bytes that a manifest may ask for.
     pub const MAX_BYTES: u64 = 1 << 30;
@@ -61,7 +61,7 @@ const MAX_DEPTH: usize = 128;
 /// Device and inode, which identify a file under all of its names.
 type FileIdentity = (u64, u64);
 
-fn file_identity(file: &File) -> io::Result<FileIdentity> {
+fn read_file_identity(file: &File) -> io::Result<FileIdentity> {
     let metadata = file.metadata()?;
     Ok((metadata.dev(), metadata.ino()))
 }
@@ -71,21 +71,21 @@ fn file_identity(file: &File) -> io::Result<FileIdentity> {
 pub struct FolderUsage {
     folder: PathBuf,
     quota: FolderQuota,
-    state: Mutex<UsageState>,
+    state: Mutex<FolderUsageState>,
 }
 
 #[derive(Debug, Default)]
-struct UsageState {
+struct FolderUsageState {
     bytes: u64,
     files: u64,
     counted: Option<Instant>,
     /// Whether the actual usage may be lower than counted: a charge was refused, or a file was
     /// removed while open or truncated during a write.
     is_stale: bool,
-    /// Open files. Removing one frees nothing until its last handle is closed.
+    /// Files that are open. Removing such a file frees no space until its last handle is closed.
     open: Vec<(FileIdentity, Weak<File>)>,
-    /// Files with a write in progress. Truncating such a file is not credited, because the write
-    /// may land before or after.
+    /// Files to which a write is in progress. Truncating such a file does not reduce the counted
+    /// usage, because the write may take effect before or after the truncation.
     writing: Vec<(FileIdentity, Weak<()>)>,
 }
 
@@ -115,7 +115,7 @@ impl FolderUsage {
     pub fn charge_quota(&self, bytes: u64, files: u64) -> Result<(), FolderError> {
         let mut state = lock(&self.state);
         let is_due =
-            |state: &UsageState| state.counted.is_none_or(|at| at.elapsed() > RECOUNT_AFTER);
+            |state: &FolderUsageState| state.counted.is_none_or(|at| at.elapsed() > RECOUNT_AFTER);
         if state.counted.is_none() || state.is_stale && is_due(&state) {
             self.recount_usage(&mut state);
         }
@@ -131,7 +131,7 @@ impl FolderUsage {
         Err(self.quota_error())
     }
 
-    /// Whether the directory was counted, and the count is still valid.
+    /// Whether the usage of the directory was counted, and the counted usage is still valid.
     #[must_use]
     pub fn is_usage_counted(&self) -> bool {
         let state = lock(&self.state);
@@ -148,16 +148,16 @@ impl FolderUsage {
         }
     }
 
-    /// Subtracts freed bytes and files from the usage.
+    /// Subtracts bytes and files that were freed from the usage of the quota.
     pub fn credit_quota(&self, bytes: u64, files: u64) {
         let mut state = lock(&self.state);
         state.bytes = state.bytes.saturating_sub(bytes);
         state.files = state.files.saturating_sub(files);
     }
 
-    /// Registers an open file, so that removing it frees nothing before it is closed.
+    /// Registers an open file, so that removing the file frees quota only after the file is closed.
     pub fn register_open_file(&self, file: &Arc<File>) {
-        let Ok(identity) = file_identity(file) else {
+        let Ok(identity) = read_file_identity(file) else {
             return;
         };
         let mut state = lock(&self.state);
@@ -169,7 +169,7 @@ impl FolderUsage {
     /// the write.
     #[must_use]
     pub fn register_write_in_progress(&self, file: &File) -> Option<Arc<()>> {
-        let identity = file_identity(file).ok()?;
+        let identity = read_file_identity(file).ok()?;
         let mark = Arc::new(());
         let mut state = lock(&self.state);
         state.writing.retain(|(_, mark)| mark.strong_count() > 0);
@@ -180,7 +180,7 @@ impl FolderUsage {
     /// Subtracts `bytes` from the usage after an open file was truncated. If a write to the file is
     /// in progress, nothing is subtracted, and the directory is counted again later.
     pub fn credit_truncation(&self, file: &File, bytes: u64) {
-        let identity = file_identity(file);
+        let identity = read_file_identity(file);
         let mut state = lock(&self.state);
         let is_it = |(written, mark): &(FileIdentity, Weak<()>)| {
             mark.strong_count() > 0 && identity.as_ref().is_ok_and(|own| own == written)
@@ -216,7 +216,7 @@ impl FolderUsage {
         }
     }
 
-    fn reserve_space(&self, state: &mut UsageState, bytes: u64, files: u64) -> bool {
+    fn reserve_space(&self, state: &mut FolderUsageState, bytes: u64, files: u64) -> bool {
         let total = (
             state.bytes.saturating_add(bytes),
             state.files.saturating_add(files),
@@ -232,7 +232,7 @@ impl FolderUsage {
         is_fine
     }
 
-    fn recount_usage(&self, state: &mut UsageState) {
+    fn recount_usage(&self, state: &mut FolderUsageState) {
         let mut seen = HashSet::new();
         let mut total = (0, 0);
         if let Ok(folder) = Dir::open_ambient_dir(&self.folder, ambient_authority()) {

@@ -23,7 +23,8 @@ pub struct ResolvedPath {
     pub(super) folder: Dir,
     pub(super) name: String,
     pub(super) names: Vec<String>,
-    /// Root of the grant; `None` if the path is in the empty directory.
+    /// Root of the granted directory: the workspace or the plugin's data directory. `None` if the
+    /// path is in the empty directory.
     pub(super) root: Option<Root>,
     /// Whether the path ended with `/`.
     pub(super) is_folder_wanted: bool,
@@ -37,7 +38,7 @@ pub struct ResolvedPath {
 }
 
 impl ResolvedPath {
-    /// Returns the directory that contains the name.
+    /// Returns the directory that contains the entry at this path.
     #[must_use]
     pub fn folder(&self) -> &Dir {
         &self.folder
@@ -55,9 +56,10 @@ impl ResolvedPath {
         &self.names
     }
 
-    /// Returns the usage count that is charged for writes to this path.
+    /// Returns the usage of the directory with a quota that contains this path, to which writes are
+    /// added; `None` if no quota applies.
     #[must_use]
-    pub fn usage(&self) -> Option<&Arc<FolderUsage>> {
+    pub fn folder_usage(&self) -> Option<&Arc<FolderUsage>> {
         self.usage.as_ref()
     }
 
@@ -89,11 +91,11 @@ impl ResolvedPath {
 
     /// Returns the metadata stored by [`Self::refresh_metadata`].
     #[must_use]
-    pub fn before(&self) -> Option<&Metadata> {
+    pub fn metadata_before(&self) -> Option<&Metadata> {
         self.before.as_ref()
     }
 
-    /// Refuses a path that the plugin must not change.
+    /// Fails if the plugin must not change the path.
     pub fn check_write(&self) -> Result<(), FolderError> {
         if self.root.is_none() {
             return Err(FolderError::NotGranted);
@@ -138,14 +140,14 @@ impl ResolvedPath {
         Ok(())
     }
 
-    /// Subtracts a file that was removed or replaced from the usage.
-    pub fn credit_removed_file(&self, before: Option<&Metadata>) {
+    /// Subtracts a file that was removed or replaced from the usage of the folder's quota.
+    pub fn subtract_removed_file(&self, before: Option<&Metadata>) {
         if let (Some(usage), Some(before)) = (&self.usage, before) {
             usage.credit_quota(usage.freed_bytes(before), 1);
         }
     }
 
-    /// Refuses an operation from one grant to another.
+    /// Fails if the two paths of an operation, such as a rename, belong to different grants.
     pub fn check_same_grant(&self, other: &Self) -> Result<(), FolderError> {
         if self.grant == other.grant {
             Ok(())
@@ -158,12 +160,12 @@ impl ResolvedPath {
     /// rename replaces. Call [`Self::refresh_metadata`] on both paths first.
     pub fn check_rename<'a>(&self, new: &'a Self) -> Result<Option<&'a Metadata>, FolderError> {
         self.check_same_grant(new)?;
-        let old = self.before().ok_or(Errno::NOENT)?;
+        let old = self.metadata_before().ok_or(Errno::NOENT)?;
         if new.is_folder_wanted && !old.is_dir() {
             return Err(Errno::NOTDIR.into());
         }
         let is_other = |there: &&Metadata| (there.dev(), there.ino()) != (old.dev(), old.ino());
-        Ok(new.before().filter(is_other))
+        Ok(new.metadata_before().filter(is_other))
     }
 }
 

@@ -11,7 +11,7 @@ use cap_std::fs::Metadata;
 use rustix::io::Errno;
 
 use super::{
-    FolderBase, FolderError, FolderUsage, GrantedFolders, OpenOptions, OpenedNode, ResolvedPath,
+    FolderBase, FolderError, FolderUsage, GrantedFolders, OpenOptions, OpenedPath, ResolvedPath,
 };
 use crate::beneath::replace_file;
 use crate::clock::new_id;
@@ -39,7 +39,7 @@ pub struct FolderEntry {
     pub name: String,
     /// Kind of the entry.
     pub kind: FolderEntryKind,
-    /// Size of a file in bytes; 0 for other kinds.
+    /// Size in bytes if the entry is a file; otherwise 0.
     pub size: u64,
 }
 
@@ -56,7 +56,7 @@ impl GrantedFolders {
             read: true,
             ..OpenOptions::default()
         };
-        let OpenedNode {
+        let OpenedPath {
             mut file,
             is_folder,
         } = self.resolve_path(path, true)?.open_node(how)?;
@@ -155,11 +155,11 @@ impl GrantedFolders {
                 Err(error) => return Err(error.into()),
             }
             place.check_write()?;
-            if let Some(usage) = place.usage() {
+            if let Some(usage) = place.folder_usage() {
                 usage.charge_quota(0, 1)?;
             }
             if let Err(error) = place.folder().create_dir(place.name()) {
-                if let Some(usage) = place.usage() {
+                if let Some(usage) = place.folder_usage() {
                     usage.credit_quota(0, 1);
                 }
                 // Another process created it.
@@ -190,7 +190,7 @@ impl GrantedFolders {
         } else {
             place.folder().remove_file(place.name())?;
         }
-        place.credit_removed_file(Some(&before));
+        place.subtract_removed_file(Some(&before));
         Ok(())
     }
 
@@ -205,7 +205,12 @@ impl GrantedFolders {
     /// `None` if that path is outside the workspace or must not be written. With `makes_parents`, a
     /// path that cannot be resolved, such as one in a missing directory, is returned unchanged.
     #[must_use]
-    pub fn workspace_path(&self, path: &str, follow: bool, makes_parents: bool) -> Option<String> {
+    pub fn resolve_workspace_path(
+        &self,
+        path: &str,
+        follow: bool,
+        makes_parents: bool,
+    ) -> Option<String> {
         let (root, names) = parse_path(path).ok()?;
         let number = self.find_grant(root, &names)?;
         if root != Root::Workspace || self.grants[number].access == Access::Read {
@@ -313,7 +318,7 @@ impl<'a> QuotaCharge<'a> {
         bytes: u64,
         old: Option<&Metadata>,
     ) -> Result<Self, FolderError> {
-        let usage = place.usage().map(Arc::as_ref);
+        let usage = place.folder_usage().map(Arc::as_ref);
         let frees = match (usage, old) {
             (Some(usage), Some(old)) => usage.freed_bytes(old),
             _ => 0,

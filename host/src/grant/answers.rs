@@ -2,14 +2,14 @@
 //! tool can get access.
 //!
 //! An answer is tied to the pin of the request, so it no longer applies when the plugin or its
-//! request changes. Writes happen under a lock and atomically. Start from [`Answers`].
+//! request changes. Writes happen under a lock and atomically. Start from [`GrantAnswers`].
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Capability, Request, Trust};
-use crate::disk::{lock_for_file, read_if_present, replace_private_file};
+use crate::disk::{acquire_file_lock, read_if_present, replace_private_file};
 
 /// Lifetime of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct GrantAnswer {
     pub content: String,
     /// Pin of the answered request.
     pub pin: String,
-    /// Capabilities that were granted, in their text form.
+    /// Capabilities that the operator granted, in the notation of policies, such as `tool:NAME`.
     pub capabilities: Vec<String>,
     /// Whether the plugin has a hook that blocks when it fails. If such a plugin is missing later,
     /// the operator must be notified.
@@ -69,18 +69,18 @@ impl GrantAnswer {
     }
 }
 
-/// Error while reading or storing answers.
+/// Error while reading or storing the operator's answers about permissions of plugins.
 #[derive(Debug, thiserror::Error)]
-#[error("the remembered grants in {}: {message}", path.display())]
+#[error("the file {} of the answers about permissions {message}", path.display())]
 pub struct AnswersError {
     /// Path of the file of answers.
     pub path: PathBuf,
-    /// Problem and remedy.
+    /// Problem and remedy, as the predicate of a sentence about the file.
     pub message: String,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct AnswersContent {
+struct GrantAnswersFile {
     version: u32,
     answers: Vec<GrantAnswer>,
 }
@@ -97,12 +97,12 @@ const MAX_BYTES: u64 = 256 << 20;
 
 /// File of remembered answers.
 #[derive(Clone, Debug)]
-pub struct Answers {
+pub struct GrantAnswers {
     path: PathBuf,
     answers: Vec<GrantAnswer>,
 }
 
-impl Answers {
+impl GrantAnswers {
     /// Reads the answers in `path`; there are none if the file does not exist. A file with other
     /// content is an error: if it were ignored, the operator would be asked everything again, and
     /// the next write would lose the answers.
@@ -115,11 +115,11 @@ impl Answers {
             message,
         };
         let content = match read_if_present(path, MAX_BYTES) {
-            Ok(None) => AnswersContent::default(),
+            Ok(None) => GrantAnswersFile::default(),
             Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
-            Ok(Some(text)) => serde_json::from_str::<AnswersContent>(&text).map_err(|e| {
+            Ok(Some(text)) => serde_json::from_str::<GrantAnswersFile>(&text).map_err(|e| {
                 refuse(format!(
-                    "is corrupt ({e}); move it away, and all questions are asked again"
+                    "is corrupt ({e}); move it away, and Rind asks you again about all permissions"
                 ))
             })?,
         };
@@ -154,7 +154,7 @@ impl Answers {
     /// Returns the latest answer for a plugin of this name, trust and directory, even if it was for
     /// other content or another request, so that the question can name the changes.
     #[must_use]
-    pub fn earlier(&self, request: &Request) -> Option<&GrantAnswer> {
+    pub fn latest_answer_for_plugin(&self, request: &Request) -> Option<&GrantAnswer> {
         let is_it = |answer: &&GrantAnswer| {
             answer.plugin == request.plugin
                 && answer.trust == request.trust
@@ -186,7 +186,8 @@ impl Answers {
         answers.filter(move |answer| answer.is_guard && answer.is_valid_in_session(session))
     }
 
-    /// Stores answers. Answers that other processes stored meanwhile are kept.
+    /// Stores the operator's answers about plugins' permissions. Answers that other processes
+    /// stored meanwhile are kept.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -226,10 +227,10 @@ impl Answers {
             path: path.clone(),
             message: format!("cannot be written: {e}"),
         };
-        let _lock = lock_for_file(&path, || {}).map_err(refuse)?;
+        let _lock = acquire_file_lock(&path, || {}).map_err(refuse)?;
         let mut answers = Self::read(&path)?.answers;
         change(&mut answers);
-        let content = AnswersContent {
+        let content = GrantAnswersFile {
             version: VERSION,
             answers,
         };
@@ -247,7 +248,7 @@ mod tests {
 
     use super::*;
     use crate::grant::SideEffect;
-    use crate::grant::ask::{GrantApproval, Yes};
+    use crate::grant::ask::{ApprovalLifetime, GrantApproval};
 
     fn request(digest: &str) -> Request {
         Request {
@@ -265,38 +266,51 @@ mod tests {
         }
     }
 
-    fn answer(request: &Request, yes: Yes) -> GrantAnswer {
+    fn answer(request: &Request, yes: ApprovalLifetime) -> GrantAnswer {
         let given = GrantApproval {
             request: request.clone(),
             capabilities: Vec::new(),
             yes,
             is_guard: false,
         };
-        given.answer("s", "2026-01-01T00:00:00Z".into()).unwrap()
+        given
+            .to_stored_answer("s", "2026-01-01T00:00:00Z".into())
+            .unwrap()
     }
 
     #[test]
     fn an_answer_holds_for_its_pin_and_its_session_until_it_is_revoked() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/grants.json");
-        let mut answers = Answers::read(&path).unwrap();
+        let mut answers = GrantAnswers::read(&path).unwrap();
         let (one, two) = (request("sha256:1"), request("sha256:2"));
-        answers.add(vec![answer(&one, Yes::Always)]).unwrap();
-        let for_session = answer(&two, Yes::Session);
-        Answers::read(&path)
+        answers
+            .add(vec![answer(&one, ApprovalLifetime::Always)])
+            .unwrap();
+        let for_session = answer(&two, ApprovalLifetime::Session);
+        GrantAnswers::read(&path)
             .unwrap()
             .add(vec![for_session])
             .unwrap();
 
-        let mut again = Answers::read(&path).unwrap();
+        let mut again = GrantAnswers::read(&path).unwrap();
         assert!(again.find(&one, None).is_some());
         assert!(again.find(&two, None).is_none());
         assert!(again.find(&two, Some("t")).is_none());
         assert!(again.find(&two, Some("s")).is_some());
-        assert!(again.earlier(&request("sha256:3")).is_some());
+        assert!(
+            again
+                .latest_answer_for_plugin(&request("sha256:3"))
+                .is_some()
+        );
         assert_eq!(again.revoke("q").unwrap(), 0);
         assert_eq!(again.revoke("p").unwrap(), 2);
-        assert!(Answers::read(&path).unwrap().find(&one, None).is_none());
+        assert!(
+            GrantAnswers::read(&path)
+                .unwrap()
+                .find(&one, None)
+                .is_none()
+        );
     }
 
     #[test]
@@ -304,10 +318,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("grants.json");
         fs::write(&path, "{\"version\":1,\"answ").unwrap();
-        let error = Answers::read(&path).unwrap_err().to_string();
+        let error = GrantAnswers::read(&path).unwrap_err().to_string();
         assert!(error.contains("move it away"), "{error}");
         fs::write(&path, "{\"version\":9,\"answers\":[]}").unwrap();
-        let error = Answers::read(&path).unwrap_err().to_string();
+        let error = GrantAnswers::read(&path).unwrap_err().to_string();
         assert!(error.contains("newer"), "{error}");
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! An implementation of [`Ask`] decides how the operator is asked; this module must not know
 //! terminals. No function that a plugin or the model can call uses this module. Start from
-//! [`GrantOptions::settle`].
+//! [`GrantOptions::decide_or_ask_operator`].
 
 use std::collections::BTreeMap;
 
 use futures_util::future::BoxFuture;
 
-use super::answers::{AnswerLifetime, Answers, GrantAnswer};
+use super::answers::{AnswerLifetime, GrantAnswer, GrantAnswers};
 use super::decide::{Decision, DecisionInputs, GrantFlag, GrantStatus};
 use super::policy::Policy;
 use super::{Capability, Request};
@@ -20,18 +20,19 @@ pub struct Question {
     pub request: Request,
     /// Decision so far, with undecided permissions to ask about.
     pub decision: Decision,
-    /// Latest answer for a plugin of this name, trust and directory; `None` if there is none.
+    /// Operator's latest answer about a plugin with this name, trust and directory; `None` if there
+    /// is none.
     pub earlier: Option<GrantAnswer>,
 }
 
 /// Lifetime of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Yes {
+pub enum ApprovalLifetime {
     /// Lasts for this run.
     Once,
     /// Lasts for this session, including resumes.
     Session,
-    /// Lasts until the plugin or its request changes.
+    /// The permissions last until the plugin or its request changes.
     Always,
 }
 
@@ -40,11 +41,13 @@ pub enum Yes {
 /// The terminal implements it. Without an implementation, undecided permissions stay pending and
 /// the plugin does not run.
 pub trait Ask: Send + Sync {
-    /// Asks and waits for the answer, without a timeout. `None` means that the operator refused.
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>>;
+    /// Asks the operator the question, and waits for the answer without a timeout. `None` means
+    /// that the operator refused the permissions.
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<ApprovalLifetime>>;
 }
 
-/// Approval of permissions by the operator, which may have to be stored.
+/// Approval by the operator of permissions that a plugin requests. Its lifetime decides whether it
+/// is stored.
 #[derive(Clone, Debug)]
 pub struct GrantApproval {
     /// Request that was answered.
@@ -52,7 +55,7 @@ pub struct GrantApproval {
     /// Capabilities in the question.
     pub capabilities: Vec<Capability>,
     /// Lifetime of the approval.
-    pub yes: Yes,
+    pub yes: ApprovalLifetime,
     /// Whether a hook of the plugin blocks when it fails.
     pub is_guard: bool,
 }
@@ -61,11 +64,11 @@ impl GrantApproval {
     /// Returns the answer to store; `None` if the approval is only for this run. `session` is the
     /// id of the session that the plugin runs in.
     #[must_use]
-    pub fn answer(&self, session: &str, now: String) -> Option<GrantAnswer> {
+    pub fn to_stored_answer(&self, session: &str, now: String) -> Option<GrantAnswer> {
         let lasting = match self.yes {
-            Yes::Once => return None,
-            Yes::Session => AnswerLifetime::Session(session.to_owned()),
-            Yes::Always => AnswerLifetime::Always,
+            ApprovalLifetime::Once => return None,
+            ApprovalLifetime::Session => AnswerLifetime::Session(session.to_owned()),
+            ApprovalLifetime::Always => AnswerLifetime::Always,
         };
         let request = &self.request;
         Some(GrantAnswer {
@@ -91,7 +94,7 @@ pub struct GrantOptions {
     /// Policy of the operator.
     pub policy: Policy,
     /// Earlier answers of the operator.
-    pub answers: Option<Answers>,
+    pub answers: Option<GrantAnswers>,
     /// Id of a resumed session; `None` for a new one.
     pub session: Option<String>,
     /// Flags of the command line.
@@ -106,11 +109,12 @@ pub struct GrantOptions {
 impl_partial_debug!(GrantOptions, self);
 
 impl GrantOptions {
-    /// Decides on a request. If permissions are pending and there is an operator, asks the
-    /// operator. The second value is the operator's approval; `None` if there is none.
+    /// Decides on a request for permissions. If permissions are pending and there is an operator,
+    /// asks the operator. Returns the decision and the operator's approval, if the operator was
+    /// asked and approved.
     ///
     /// `policy` is the policy for this plugin, usually [`GrantOptions::policy`].
-    pub async fn settle(
+    pub async fn decide_or_ask_operator(
         &self,
         request: &Request,
         policy: &Policy,
@@ -134,7 +138,7 @@ impl GrantOptions {
             earlier: self
                 .answers
                 .as_ref()
-                .and_then(|answers| answers.earlier(request))
+                .and_then(|answers| answers.latest_answer_for_plugin(request))
                 .cloned(),
             request: request.clone(),
             decision,
@@ -144,11 +148,14 @@ impl GrantOptions {
         let Some(yes) = yes else {
             return (decision, None);
         };
-        let capabilities = decision.of(GrantStatus::Waiting).cloned().collect();
+        let capabilities = decision
+            .capabilities_with_status(GrantStatus::Waiting)
+            .cloned()
+            .collect();
         let why = match yes {
-            Yes::Once => "granted for this run",
-            Yes::Session => "granted for this session",
-            Yes::Always => "granted just now",
+            ApprovalLifetime::Once => "granted for this run",
+            ApprovalLifetime::Session => "granted for this session",
+            ApprovalLifetime::Always => "granted just now",
         };
         let given = GrantApproval {
             request: request.clone(),

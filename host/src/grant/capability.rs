@@ -80,7 +80,9 @@ impl FromStr for Folder {
             ));
         }
         if root == Root::Data && !below.is_empty() {
-            return Err(format!("`{text}`: `data` is granted as a whole"));
+            return Err(format!(
+                "`{text}`: a folder within `data` cannot be granted; write `data`, which is granted as a whole"
+            ));
         }
         Ok(Self { root, below })
     }
@@ -101,8 +103,8 @@ impl std::fmt::Display for Folder {
 
 serde_as_text!(Folder);
 
-/// A header with a secret that the host adds to requests of a plugin. The plugin never sees its
-/// value.
+/// A header with a secret that the host adds to requests of a plugin. The plugin never sees the
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credential {

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::answers::Answers;
+use super::answers::GrantAnswers;
 use super::pattern::CapabilityPattern;
 use super::policy::{Policy, RequestingPlugin};
 use super::table::{CapabilityRuling, default_ruling};
@@ -18,7 +18,7 @@ use super::{Capability, Granted, Request};
 pub enum GrantStatus {
     /// The plugin has the capability.
     Granted,
-    /// The operator must be asked; until then the plugin does not run.
+    /// The operator must be asked about the capability; the plugin does not run before the answer.
     Waiting,
     /// Refused. The plugin runs without it, if it can.
     Denied,
@@ -51,7 +51,7 @@ pub struct Decision {
 #[derive(Clone, Debug)]
 pub struct GrantFlag {
     plugin: String,
-    /// Granted capabilities; empty grants all that the plugin requests.
+    /// Capabilities that the flag grants; empty grants all that the plugin requests.
     capabilities: Vec<CapabilityPattern>,
 }
 
@@ -96,7 +96,7 @@ impl GrantFlag {
     }
 
     /// Returns the capabilities that the flag names, as the operator wrote them.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
+    pub fn capability_texts(&self) -> impl Iterator<Item = &str> {
         self.capabilities.iter().map(CapabilityPattern::text)
     }
 
@@ -108,7 +108,7 @@ impl GrantFlag {
 
     /// Whether the flag grants this capability to the plugin of this name.
     #[must_use]
-    pub fn gives(&self, plugin: &str, wanted: &Capability) -> bool {
+    pub fn grants_to_plugin(&self, plugin: &str, wanted: &Capability) -> bool {
         self.plugin == plugin
             && (self.capabilities.is_empty()
                 || self.capabilities.iter().any(|own| own.covers(wanted)))
@@ -121,7 +121,7 @@ pub struct DecisionInputs<'a> {
     /// Policy of the operator.
     pub policy: &'a Policy,
     /// Earlier answers of the operator.
-    pub answers: Option<&'a Answers>,
+    pub answers: Option<&'a GrantAnswers>,
     /// Id of a resumed session; `None` for a new one.
     pub session: Option<&'a str>,
     /// Flags of the command line.
@@ -143,20 +143,23 @@ pub fn decide(request: &Request, known: DecisionInputs<'_>) -> Decision {
         trust: request.trust,
         content: &content,
     };
-    let passed_over = known.policy.unapplied_lists_reason(asker);
+    let passed_over = known.policy.reason_lists_are_ignored(asker);
     let rows = request.capabilities.iter().map(|capability| {
         let ceiling = default_ruling(request.trust, capability);
-        let (ruling, place) = known.policy.ruling(asker, capability).unwrap_or_else(|| {
-            (
-                ceiling,
-                format!("the default for {} plugins", request.trust),
-            )
-        });
+        let (ruling, place) = known
+            .policy
+            .find_capability_ruling(asker, capability)
+            .unwrap_or_else(|| {
+                (
+                    ceiling,
+                    format!("the default for {} plugins", request.trust),
+                )
+            });
         let is_flagged = || {
             known
                 .flags
                 .iter()
-                .any(|f| f.gives(&request.plugin, capability))
+                .any(|f| f.grants_to_plugin(&request.plugin, capability))
         };
         let (standing, why) = match (ruling, answer.filter(|a| a.grants_capability(capability))) {
             (CapabilityRuling::Deny, _) => (GrantStatus::Denied, format!("denied: {place}")),
@@ -166,7 +169,7 @@ pub fn decide(request: &Request, known: DecisionInputs<'_>) -> Decision {
                 (GrantStatus::Granted, why)
             }
             (CapabilityRuling::Ask, Some(answer)) => {
-                let why = format!("granted on {}", date_part(&answer.given));
+                let why = format!("granted on {}", extract_date(&answer.given));
                 (GrantStatus::Granted, why)
             }
             (CapabilityRuling::Ask, None) => {
@@ -190,7 +193,7 @@ pub fn decide(request: &Request, known: DecisionInputs<'_>) -> Decision {
     }
 }
 
-fn date_part(time: &str) -> &str {
+fn extract_date(time: &str) -> &str {
     time.split('T').next().unwrap_or(time)
 }
 
@@ -198,11 +201,18 @@ impl Decision {
     /// Returns the granted permissions.
     #[must_use]
     pub fn granted(&self) -> Granted {
-        Granted::new(self.of(GrantStatus::Granted).cloned().collect())
+        Granted::new(
+            self.capabilities_with_status(GrantStatus::Granted)
+                .cloned()
+                .collect(),
+        )
     }
 
     /// Returns the capabilities with this status.
-    pub fn of(&self, standing: GrantStatus) -> impl Iterator<Item = &Capability> {
+    pub fn capabilities_with_status(
+        &self,
+        standing: GrantStatus,
+    ) -> impl Iterator<Item = &Capability> {
         self.rows
             .iter()
             .filter(move |row| row.standing == standing)
@@ -212,13 +222,15 @@ impl Decision {
     /// Whether the operator must be asked.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.of(GrantStatus::Waiting).next().is_some()
+        self.capabilities_with_status(GrantStatus::Waiting)
+            .next()
+            .is_some()
     }
 
-    /// Returns the permissions that are granted, plus the pending ones, as if the operator had
-    /// granted them.
+    /// Returns the permissions that are granted, and those about which the operator must still be
+    /// asked.
     #[must_use]
-    pub fn expected(&self) -> Granted {
+    pub fn granted_or_pending(&self) -> Granted {
         let rows = self.rows.iter();
         let expected = rows.filter(|row| row.standing != GrantStatus::Denied);
         Granted::new(expected.map(|row| row.capability.clone()).collect())

@@ -1,5 +1,5 @@
-//! Lists the capabilities to have the host make a call for a plugin during a turn. They have no
-//! parameters.
+//! Lists the capabilities of a plugin to have the host do something for it during a turn, such as
+//! asking the model. These capabilities have no parameters.
 
 /// Calls `$m!` with one row per call: `Variant, key, "words";`.
 ///
@@ -57,7 +57,7 @@ for_each_external_call!(table);
 impl ExternalCall {
     /// Returns the name of the import that this capability makes available.
     #[must_use]
-    pub fn import(self) -> &'static str {
+    pub fn import_name(self) -> &'static str {
         match self {
             Self::AgentLoop => "agent-turn",
             other => other.name(),

@@ -77,8 +77,9 @@ impl Granted {
         })
     }
 
-    /// Whether a call of the plugin's hooks may take as long as an answer of a model. The
-    /// capability `turns` does not matter, because hooks cannot run turns.
+    /// Whether the plugin's hooks may ask the model or run subagents, so that a call of a hook may
+    /// take as long as an answer of a model. The capability `turns` does not matter, because hooks
+    /// cannot run turns.
     #[must_use]
     pub fn has_external_call(&self) -> bool {
         let is_call = |own: &Capability| {

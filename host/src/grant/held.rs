@@ -21,7 +21,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::project::{ProjectError, project_error};
-use walk::{FolderReader, ProjectLinks, read_error, unsupported_kind_error};
+use walk::{FolderReader, ProjectSymlinks, read_error, unsupported_kind_error};
 
 /// Limits on the files that are read from a directory.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +30,12 @@ pub struct FolderReadLimits {
     pub files: usize,
     /// Maximum total size of the files, in bytes.
     pub bytes: u64,
-    /// Returns true for the name of a file or directory that is to be skipped.
+    /// Function that returns true for the name of a file or directory to skip.
     pub leaves_out: fn(&str) -> bool,
 }
 
 impl Default for FolderReadLimits {
-    /// Skips nothing. The limits suffice for ten components that are built with Python.
+    /// Returns limits that skip no file and suffice for ten components that are built with Python.
     fn default() -> Self {
         Self {
             files: 10_000,
@@ -47,15 +47,17 @@ impl Default for FolderReadLimits {
 
 /// Content of a directory at the time it was read, or embedded content.
 ///
-/// Load files with [`InMemoryFolder::file`] for every path that [`InMemoryFolder::covers`], because
-/// a file on disk may have changed since. Two values are equal if their roots and digests are.
+/// Load files with [`InMemoryFolder::file`] for every path for which
+/// [`InMemoryFolder::is_path_inside`] returns true, because a file on disk may have changed since.
+/// Two values are equal if their roots and digests are.
 #[derive(Clone)]
 pub struct InMemoryFolder {
     root: PathBuf,
     files: FolderContent,
     /// Digest, computed on first use, because the digest of embedded files is rarely needed.
     digest: OnceLock<String>,
-    /// Next directory in a chain of directories with different roots.
+    /// Another directory in memory, with a different root. It may refer to a further one, so that
+    /// they form a chain.
     beside: Option<Arc<InMemoryFolder>>,
 }
 
@@ -139,7 +141,7 @@ impl InMemoryFolder {
         let failed = |errno| read_error(root, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let project_fd = rustix::fs::open(project, flags, Mode::empty()).map_err(failed)?;
-        let links = ProjectLinks {
+        let links = ProjectSymlinks {
             project,
             project_fd,
             refused: Vec::new(),
@@ -160,7 +162,7 @@ impl InMemoryFolder {
     pub fn read_file_following_symlinks(path: &Path, project: &Path) -> Result<Self, ProjectError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let project_fd = rustix::fs::open(project, flags, Mode::empty());
-        let links = ProjectLinks {
+        let links = ProjectSymlinks {
             project,
             project_fd: project_fd.map_err(|errno| read_error(path, errno))?,
             refused: Vec::new(),
@@ -207,7 +209,8 @@ impl InMemoryFolder {
         self
     }
 
-    /// Adds other directories to the chain, and includes them in the digest.
+    /// Adds other directories, which are searched for paths outside this one, and includes them in
+    /// the digest.
     #[must_use]
     pub fn with_digested_folders(mut self, others: Vec<Self>) -> Self {
         if others.is_empty() {
@@ -248,14 +251,19 @@ impl InMemoryFolder {
             .collect()
     }
 
-    /// Whether a path is inside one of the directories of the chain, so that it must not be read
-    /// from disk.
+    /// Whether a path is inside a directory whose content this value or one chained to it
+    /// (`beside`) has in memory. Such a path must not be read from disk.
     #[must_use]
-    pub fn covers(&self, path: &Path) -> bool {
-        path.starts_with(&self.root) || self.beside.as_ref().is_some_and(|other| other.covers(path))
+    pub fn is_path_inside(&self, path: &Path) -> bool {
+        path.starts_with(&self.root)
+            || self
+                .beside
+                .as_ref()
+                .is_some_and(|other| other.is_path_inside(path))
     }
 
-    /// Returns the content of a file by its absolute path; `None` if the chain has no such file.
+    /// Returns the content of a file by its absolute path; `None` if neither this directory nor one
+    /// chained to it (`beside`) has the file.
     #[must_use]
     pub fn file(&self, path: &Path) -> Option<&[u8]> {
         let (holder, names) = self.locate_in_chain(path)?;
@@ -376,7 +384,7 @@ mod tests {
         assert_eq!(held.file(&manifest), Some(&b"one"[..]));
         assert_eq!(held.folders_in(&plugins), [plugins.join("a")]);
         assert_eq!(held.file(&plugins.join("b/plugin.toml")), None);
-        assert!(held.covers(&manifest));
+        assert!(held.is_path_inside(&manifest));
         assert_eq!(held.file(&root.path().join("../x")), None);
     }
 
@@ -411,7 +419,7 @@ mod tests {
         );
         assert_eq!(both.folders_in(root.path()), [root.path().join("a")]);
         assert_eq!(both.file_names_in(&root.path().join("a")), ["plugin.toml"]);
-        assert!(!both.covers(Path::new("/usr/bin")));
+        assert!(!both.is_path_inside(Path::new("/usr/bin")));
         assert_ne!(both.digest(), digest);
     }
 

@@ -45,7 +45,7 @@ enum HostName {
     Any,
     /// `*.example.com`: any subdomain, but not the domain itself.
     Below(String),
-    /// One name, in lower case, without a trailing dot.
+    /// One host name, in lower case, without a trailing dot.
     Exact(String),
     Address(IpAddr),
 }
@@ -101,7 +101,7 @@ impl HostPattern {
 
     /// Formats the pattern with its scheme, for users. The `Display` form omits `https`.
     #[must_use]
-    pub fn with_scheme(&self) -> String {
+    pub fn text_with_scheme(&self) -> String {
         match self.scheme {
             Scheme::Https => format!("https://{self}"),
             Scheme::Http => self.to_string(),
@@ -131,7 +131,7 @@ impl HostPattern {
         self.port
     }
 
-    /// Returns the address if the pattern is for a single address.
+    /// Returns the IP address if the pattern is for a single IP address.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         match self.name {
@@ -142,7 +142,7 @@ impl HostPattern {
 
     /// Whether the pattern is `*`.
     #[must_use]
-    pub fn is_any(&self) -> bool {
+    pub fn matches_any_host(&self) -> bool {
         self.name == HostName::Any
     }
 
@@ -180,13 +180,13 @@ impl FromStr for HostPattern {
         };
         Ok(Self {
             scheme,
-            name: parse_name(host).map_err(refuse)?,
+            name: parse_host_name(host).map_err(refuse)?,
             port,
         })
     }
 }
 
-/// Splits the port from `[::1]:80` or `a.b:80`; the port may be absent.
+/// Splits a text such as `[::1]:80` or `a.b:80` into host and port; the port may be absent.
 fn split_port(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, after) = rest.split_once(']').ok_or("a `[` has no `]`")?;
@@ -205,7 +205,7 @@ fn split_port(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     }
 }
 
-fn parse_name(host: &str) -> Result<HostName, &'static str> {
+fn parse_host_name(host: &str) -> Result<HostName, &'static str> {
     if host == "*" {
         return Ok(HostName::Any);
     }
@@ -305,7 +305,7 @@ mod tests {
             ("*.a.b:8443", "https://*.a.b:8443"),
             ("http://10.0.0.1:80", "http://10.0.0.1"),
         ] {
-            assert_eq!(pattern(text).with_scheme(), whole);
+            assert_eq!(pattern(text).text_with_scheme(), whole);
         }
     }
 

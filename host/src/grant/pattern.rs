@@ -29,7 +29,7 @@ pub struct CapabilityPattern {
 #[derive(Clone, Debug)]
 enum PatternScope {
     Session,
-    /// Directories; `None` means every directory except `data`.
+    /// Access to one directory; `None` means every directory.
     Files(Access, Option<Folder>),
     Network(Option<HostPattern>),
     PrivateNetwork(Option<HostPattern>),

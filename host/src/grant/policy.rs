@@ -7,7 +7,7 @@
 //! allows a plugin by its name alone applies only to managed, installed and user plugins. The name
 //! of a project or local plugin is not verified, so an entry for such a plugin needs its digest.
 //!
-//! Start from [`Policy::ruling`].
+//! Start from [`Policy::find_capability_ruling`].
 //!
 //! For example:
 //!
@@ -30,7 +30,7 @@ use super::pattern::CapabilityPattern;
 use super::table::CapabilityRuling;
 use super::{Capability, Trust};
 use crate::disk::read_if_present;
-use crate::near::nearest_name;
+use crate::near::find_nearest_name;
 use crate::paths::ADMIN_POLICY;
 
 /// Maximum size of a policy file, in bytes. Enough for a line for each of a thousand plugins.
@@ -49,7 +49,7 @@ pub struct PolicyError {
 /// Lists of capabilities for one trust level.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct CapabilityLists {
+struct TrustLevelPolicy {
     /// Whether questions of plugins with this trust to the user are suppressed.
     mute: bool,
     allow: Vec<CapabilityPattern>,
@@ -59,7 +59,7 @@ struct CapabilityLists {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct PluginLists {
+struct PluginPolicy {
     /// Whether the plugin is disabled.
     disable: bool,
     /// Whether questions of the plugin to the user are suppressed.
@@ -85,14 +85,15 @@ struct ScriptsPolicy {
 #[serde(deny_unknown_fields, default)]
 struct PolicyFile {
     scripts: ScriptsPolicy,
-    plugins: BTreeMap<String, PluginLists>,
-    trust: BTreeMap<Trust, CapabilityLists>,
+    plugins: BTreeMap<String, PluginPolicy>,
+    trust: BTreeMap<Trust, TrustLevelPolicy>,
 }
 
 /// Policy of the operator, merged from both files.
 ///
-/// [`Policy::ruling`] returns the ruling on a capability. `None` means that the policy does not
-/// mention the capability, so that the [table](super::table::default_ruling) decides.
+/// [`Policy::find_capability_ruling`] returns the ruling on a capability. `None` means that the
+/// policy does not mention the capability, so that the [table](super::table::default_ruling)
+/// decides.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Policy files with their display names, in descending order of precedence.
@@ -104,7 +105,8 @@ pub struct Policy {
 pub struct RequiredPlugin {
     /// Name of the plugin.
     pub plugin: String,
-    /// Digest of the plugin's [content](super::Request::content), if the policy pins it.
+    /// Digest that the plugin's [content](super::Request::content) must have; `None` if the policy
+    /// allows any content.
     pub digest: Option<String>,
     /// Position in the policy, such as `[plugins.NAME] in FILE`.
     pub place: String,
@@ -168,7 +170,7 @@ impl Policy {
         Ok(Self { files: files? })
     }
 
-    /// Returns a policy with only the file of the administrator.
+    /// Returns a copy of the policy that contains only the administrator's file.
     #[must_use]
     pub fn admin_policy(&self) -> Self {
         let files = self.files.iter().filter(|(name, _)| name == ADMIN_POLICY);
@@ -180,7 +182,7 @@ impl Policy {
     /// Returns the reason why the lists under the plugin's name do not apply to this plugin; `None`
     /// if they apply, or if they allow nothing.
     #[must_use]
-    pub fn unapplied_lists_reason(&self, asker: RequestingPlugin<'_>) -> Option<String> {
+    pub fn reason_lists_are_ignored(&self, asker: RequestingPlugin<'_>) -> Option<String> {
         let passed_over = |(name, file): &(String, PolicyFile)| {
             let lists = file.plugins.get(asker.plugin)?;
             if asker.is_identified_by_policy(lists.digest.as_deref()) || lists.allow.is_empty() {
@@ -213,7 +215,7 @@ impl Policy {
         });
         let misspelt = names.filter_map(|(name, file)| {
             let is_unknown = !known.contains(&name.as_str());
-            let nearest = is_unknown.then(|| nearest_name(name, known.iter().copied()))??;
+            let nearest = is_unknown.then(|| find_nearest_name(name, known.iter().copied()))??;
             Some(format!(
                 "[plugins.{name}] in {file}: there is no plugin `{name}`; did you mean `{nearest}`?"
             ))
@@ -235,7 +237,7 @@ impl Policy {
     /// Questions of a muted plugin get their default answer. A file of lower precedence cannot undo
     /// this.
     #[must_use]
-    pub fn find_muting_entry(&self, plugin: &str, trust: Trust) -> Option<String> {
+    pub fn find_question_muting_entry(&self, plugin: &str, trust: Trust) -> Option<String> {
         self.files.iter().find_map(|(name, file)| {
             if file.plugins.get(plugin).is_some_and(|lists| lists.mute) {
                 return Some(format!("[plugins.{plugin}] in {name}"));
@@ -256,7 +258,7 @@ impl Policy {
 
     /// Returns the plugins that must run in every session.
     #[must_use]
-    pub fn required(&self) -> Vec<RequiredPlugin> {
+    pub fn required_plugins(&self) -> Vec<RequiredPlugin> {
         let of_file = |(file, lists): (&String, &PolicyFile)| -> Vec<RequiredPlugin> {
             let required = lists.plugins.iter().filter(|(_, lists)| lists.require);
             required
@@ -274,7 +276,7 @@ impl Policy {
     /// Returns the policy's ruling on a capability and the position of the ruling; `None` if the
     /// policy does not mention the capability.
     #[must_use]
-    pub fn ruling(
+    pub fn find_capability_ruling(
         &self,
         asker: RequestingPlugin<'_>,
         wanted: &Capability,
@@ -380,7 +382,10 @@ mod tests {
             trust,
             content: CONTENT,
         };
-        match Policy::parse(&texts).unwrap().ruling(asker, &wanted.into()) {
+        match Policy::parse(&texts)
+            .unwrap()
+            .find_capability_ruling(asker, &wanted.into())
+        {
             None => "-".to_owned(),
             Some((ruling, place)) => format!("{ruling} by {place}"),
         }
@@ -439,7 +444,10 @@ mod tests {
             ("q", Trust::Local, Some("[trust.local] in admin")),
             ("q", Trust::User, None),
         ] {
-            assert_eq!(policy.find_muting_entry(plugin, trust).as_deref(), expected);
+            assert_eq!(
+                policy.find_question_muting_entry(plugin, trust).as_deref(),
+                expected
+            );
         }
     }
 

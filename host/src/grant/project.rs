@@ -5,7 +5,7 @@
 //! [`InMemoryFolder`]), and its digest is stored with the approval in the user's own directory. A
 //! later change therefore has no effect until the operator agrees again.
 //!
-//! Start from [`Projects`].
+//! Start from [`TrustedProjects`].
 //!
 //! [`InMemoryFolder`]: super::held::InMemoryFolder
 
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{lock_for_file, read_if_present, replace_private_file};
+use crate::disk::{acquire_file_lock, read_if_present, replace_private_file};
 
 /// Error while trusting a project or storing that trust.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum ProjectTrust {
     New,
     /// The project was trusted, but its files have changed since then.
     Changed {
-        /// Time at which it was trusted, RFC 3339.
+        /// Time at which the user trusted the project, as an RFC 3339 text.
         since: String,
     },
     Trusted,
@@ -51,7 +51,7 @@ pub enum ProjectTrust {
 pub struct TrustedProject {
     /// Digest of `.rind` when it was trusted.
     pub digest: String,
-    /// Time at which it was trusted, RFC 3339.
+    /// Time at which the user trusted the project, as an RFC 3339 text.
     pub since: String,
 }
 
@@ -60,12 +60,12 @@ const MAX_BYTES: u64 = 16 << 20;
 
 /// File of trusted projects, keyed by the canonical path of the workspace.
 #[derive(Clone, Debug)]
-pub struct Projects {
+pub struct TrustedProjects {
     path: PathBuf,
     projects: BTreeMap<PathBuf, TrustedProject>,
 }
 
-impl Projects {
+impl TrustedProjects {
     /// Reads the trusted projects in `path`; none if the file does not exist.
     ///
     /// # Errors
@@ -95,9 +95,9 @@ impl Projects {
         &self.projects
     }
 
-    /// Returns whether a project is trusted whose `.rind` has this digest.
+    /// Returns whether the project in `workspace`, whose `.rind` has this digest, is trusted.
     #[must_use]
-    pub fn trust_in_workspace(&self, workspace: &Path, digest: &str) -> ProjectTrust {
+    pub fn find_workspace_trust(&self, workspace: &Path, digest: &str) -> ProjectTrust {
         match self.projects.get(workspace) {
             None => ProjectTrust::New,
             Some(known) if known.digest == digest => ProjectTrust::Trusted,
@@ -111,7 +111,7 @@ impl Projects {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn trust(
+    pub fn trust_workspace(
         &mut self,
         workspace: &Path,
         digest: String,
@@ -126,7 +126,7 @@ impl Projects {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn forget(&mut self, workspace: &Path) -> Result<bool, ProjectError> {
+    pub fn revoke_trust(&mut self, workspace: &Path) -> Result<bool, ProjectError> {
         let mut was_trusted = false;
         self.change_projects(|projects| was_trusted = projects.remove(workspace).is_some())?;
         Ok(was_trusted)
@@ -138,7 +138,7 @@ impl Projects {
     ) -> Result<(), ProjectError> {
         let path = self.path.clone();
         let write = |e: std::io::Error| project_error(&path, format!("cannot be written: {e}"));
-        let _lock = lock_for_file(&path, || {}).map_err(write)?;
+        let _lock = acquire_file_lock(&path, || {}).map_err(write)?;
         let mut projects = Self::read(&path)?.projects;
         change(&mut projects);
         let bytes =
@@ -158,20 +158,25 @@ mod tests {
     fn a_project_is_trusted_as_it_was() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("data/projects.json");
-        let mut projects = Projects::read(&path).unwrap();
+        let mut projects = TrustedProjects::read(&path).unwrap();
         let project = Path::new("/p");
-        assert_eq!(projects.trust_in_workspace(project, "1"), ProjectTrust::New);
-        projects.trust(project, "1".into(), "then".into()).unwrap();
-        let mut again = Projects::read(&path).unwrap();
         assert_eq!(
-            again.trust_in_workspace(project, "1"),
+            projects.find_workspace_trust(project, "1"),
+            ProjectTrust::New
+        );
+        projects
+            .trust_workspace(project, "1".into(), "then".into())
+            .unwrap();
+        let mut again = TrustedProjects::read(&path).unwrap();
+        assert_eq!(
+            again.find_workspace_trust(project, "1"),
             ProjectTrust::Trusted
         );
         let changed = ProjectTrust::Changed {
             since: "then".into(),
         };
-        assert_eq!(again.trust_in_workspace(project, "2"), changed);
-        assert!(again.forget(project).unwrap());
-        assert!(!again.forget(project).unwrap());
+        assert_eq!(again.find_workspace_trust(project, "2"), changed);
+        assert!(again.revoke_trust(project).unwrap());
+        assert!(!again.revoke_trust(project).unwrap());
     }
 }

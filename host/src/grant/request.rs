@@ -33,7 +33,7 @@ pub struct Request {
     pub trust: Trust,
     /// Directory of the plugin if its name is not verified (project, local); otherwise empty.
     pub source: String,
-    /// Digest of the component; empty if there is none.
+    /// Digest of the plugin's component; empty if the plugin has none.
     pub digest: String,
     /// Manifest as JSON. Its hooks, limits and default settings can change the plugin's behavior
     /// even if the component stays the same.
@@ -51,9 +51,9 @@ pub struct Request {
 /// Hash that ties an answer to a request. Other bytes, another manifest or another tool description
 /// produce another pin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pin(String);
+pub struct RequestPin(String);
 
-impl Pin {
+impl RequestPin {
     /// Returns the pin as 64 hex digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -62,9 +62,9 @@ impl Pin {
 }
 
 impl Request {
-    /// Computes the pin that ties answers to this request.
+    /// Computes the hash that ties the operator's answers to exactly this request.
     #[must_use]
-    pub fn pin(&self) -> Pin {
+    pub fn pin(&self) -> RequestPin {
         let capabilities: Vec<Value> = self.capabilities.iter().map(full_capability_json).collect();
         // Hash the JSON form, so that two different requests never produce the same bytes.
         let json = json!([
@@ -78,9 +78,11 @@ impl Request {
             capabilities,
             self.tools,
         ]);
-        Pin(blake3::hash(json.to_string().as_bytes())
-            .to_hex()
-            .to_string())
+        RequestPin(
+            blake3::hash(json.to_string().as_bytes())
+                .to_hex()
+                .to_string(),
+        )
     }
 }
 

@@ -16,8 +16,8 @@ pub enum CapabilityRuling {
 
 display_as_in_json!(CapabilityRuling);
 
-/// Returns the ruling of the default table. A higher trust never has a stricter ruling; a test
-/// checks that.
+/// Returns the ruling that applies to a plugin of this trust if no policy mentions the capability.
+/// A higher trust never has a stricter ruling; a test checks that.
 #[must_use]
 pub fn default_ruling(trust: Trust, capability: &Capability) -> CapabilityRuling {
     let allowed_to = |least: Trust| {

@@ -5,7 +5,7 @@
 use super::{Access, Capability, ExternalCall, Folder, Granted, HostPattern, Root};
 use crate::text::clean_line;
 
-/// Maximum length of a displayed name from a manifest, in bytes.
+/// Maximum length of a name from a manifest that is displayed, in bytes.
 const MAX_NAME_BYTES: usize = 300;
 
 /// Cleans a name from a manifest: a line break in it could imitate a line of the host.
@@ -32,9 +32,9 @@ pub fn describe_capability(capability: &Capability) -> String {
                 .to_owned()
         }
         Capability::Files(access, folder) => folder_text(*access, folder),
-        Capability::Network(host) => format!("talk to {}", destination_text(host)),
+        Capability::Network(host) => format!("talk to {}", describe_destination(host)),
         Capability::PrivateNetwork(host) => {
-            let host = host.with_scheme();
+            let host = host.text_with_scheme();
             format!("talk to {host} at addresses inside your network")
         }
         Capability::Credential(credential) => {
@@ -44,7 +44,7 @@ pub fn describe_capability(capability: &Capability) -> String {
                 [one] => format!("the secret {one}"),
                 more => format!("the secrets {}", more.join(" and ")),
             };
-            let host = credential.host.with_scheme();
+            let host = credential.host.text_with_scheme();
             format!("send {what} to {host}, without seeing it")
         }
         Capability::ExternalCall(call) => call.words().to_owned(),
@@ -52,9 +52,9 @@ pub fn describe_capability(capability: &Capability) -> String {
     }
 }
 
-fn destination_text(host: &HostPattern) -> String {
-    let name = host.with_scheme();
-    if host.is_any() {
+fn describe_destination(host: &HostPattern) -> String {
+    let name = host.text_with_scheme();
+    if host.matches_any_host() {
         format!("any host ({name})")
     } else {
         name
@@ -91,7 +91,7 @@ fn secret_names(value: &str) -> Vec<String> {
 /// if there is no such combination. `has_hooks` tells whether hooks of the plugin see parts of the
 /// conversation, which needs no capability.
 #[must_use]
-pub fn combined_risk(granted: &Granted, has_hooks: bool) -> Option<String> {
+pub fn describe_combined_risk(granted: &Granted, has_hooks: bool) -> Option<String> {
     let mut seen = Vec::new();
     if has_hooks || granted.has(&Capability::Session) {
         seen.push("in the conversation".to_owned());
@@ -106,7 +106,8 @@ pub fn combined_risk(granted: &Granted, has_hooks: bool) -> Option<String> {
     if !names.is_empty() {
         seen.push(format!("in {}", names.join(", ")));
     }
-    // With these calls, as with tools, the plugin can read everything that the agent can read.
+    // With these capabilities, as with a capability to call tools, the plugin can read everything
+    // that the agent can read.
     let through_agent = [
         ExternalCall::Agents,
         ExternalCall::Turns,
@@ -119,7 +120,7 @@ pub fn combined_risk(granted: &Granted, has_hooks: bool) -> Option<String> {
         seen.push("through tools of the agent".to_owned());
     }
     let hosts = granted.hosts().chain(granted.private_hosts());
-    let mut hosts: Vec<String> = hosts.map(destination_text).collect();
+    let mut hosts: Vec<String> = hosts.map(describe_destination).collect();
     hosts.dedup();
     if seen.is_empty() || hosts.is_empty() {
         return None;
@@ -187,7 +188,7 @@ turns network:a.b => through tools of the agent to https://a.b
         for [capabilities, expected] in rows(table) {
             let all = capabilities.split(' ').filter(|word| *word != "(hooks)");
             let granted = Granted::new(all.map(Capability::from).collect());
-            let said = combined_risk(&granted, capabilities.ends_with("(hooks)"));
+            let said = describe_combined_risk(&granted, capabilities.ends_with("(hooks)"));
             let is_any = !expected.is_empty();
             let expected = is_any.then(|| format!("could send what it reads {expected}"));
             assert_eq!(said, expected, "{capabilities}");

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use super::material::{OpenMaterial, OpenMaterials};
-use super::offers::SessionCommandsAndLoops;
+use super::offers::SharedCommandsAndLoops;
 use super::session::SessionBuilder;
 use super::source::SourceSession;
-use super::{Error, PluginReplacer, SharedParts};
+use super::{Error, PluginReplacer, SharedHostParts};
 use crate::agent::{AgentSpec, LiveAgent, SessionHandle, StoreWriter};
 use crate::event::{Event, Events};
-use crate::plugin::load::{LeftOut, Why};
+use crate::plugin::load::{LeftOutPlugin, LeftOutReason};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
-use crate::script::{OpenScript, ScriptProgram};
+use crate::script::{ScriptProgram, SessionScript};
 use crate::session::Session;
 use crate::skill::OmittedSkill;
 use crate::tool::background::{BackgroundCommand, BackgroundCommands, BackgroundOutcome};
@@ -26,13 +26,13 @@ pub(super) fn build_agent(
     (
         LiveAgent,
         PluginReplacer,
-        SessionCommandsAndLoops,
+        SharedCommandsAndLoops,
         OpenMaterials,
     ),
     Error,
 > {
     let parts = builder.parts;
-    parts.store_answers(session.id())?;
+    parts.store_grant_answers(session.id())?;
     let events = Events::default();
     for observer in builder.observers {
         events.observe(observer);
@@ -47,21 +47,21 @@ pub(super) fn build_agent(
     }
     for script in &parts.scripts {
         let program = ScriptProgram::new(script, &parts.paths, parts.commands.clone());
-        let script = OpenScript::new(script.clone(), program, plugin_handle.clone());
+        let script = SessionScript::new(script.clone(), program, plugin_handle.clone());
         script.register_hooks(&mut open.registry);
     }
     let mut opening: Vec<Event> = parts
         .plugins
         .left_out
         .iter()
-        .map(plugin_left_out_event)
+        .map(create_left_out_event)
         .collect();
     opening.extend(
         parts
             .skills
             .omitted_skills()
             .into_iter()
-            .map(skill_left_out_event),
+            .map(omitted_skill_event),
     );
     if parts.config.subagents.enabled {
         let findings = parts.presets.left_out().iter();
@@ -122,7 +122,7 @@ pub(super) fn build_agent(
         let to = SourceSession::new(
             source.name(),
             &plugin_handle,
-            &agent.replacements(),
+            &agent.replacement_queue(),
             &agent.spec().events,
         );
         let opened = source.open(to.clone());
@@ -139,10 +139,10 @@ pub(super) fn build_agent(
     opening.extend(refused.map(|text| Event::notice(Level::Warn, text)));
     agent.queue_opening_events(opening);
     handle.set_agent(&agent, open.points);
-    let replacements = agent.replacements();
+    let replacements = agent.replacement_queue();
     let events = agent.spec().events.clone();
-    let offers = SessionCommandsAndLoops::new(open.commands, open.loops, open.limits);
-    let plugins = parts.plugins.shared().clone();
+    let offers = SharedCommandsAndLoops::new(open.commands, open.loops, open.limits);
+    let plugins = parts.plugins.shared_set().clone();
     let ordering = parts.config.agent_loop.clone();
     let (queues, handle) = ((replacements, offers.clone()), plugin_handle);
     let replacer = PluginReplacer::new(plugins, handle, queues, events, ordering);
@@ -161,7 +161,10 @@ fn report_background_ends(agent: &LiveAgent) {
         );
         events.emit(Event::notice(Level::Info, text));
         for line in &end.refused {
-            let text = format!("{} left a file that was refused: {line}", command.id());
+            let text = format!(
+                "{} left a file that could make git run a program: {line}",
+                command.id()
+            );
             events.emit(Event::notice(Level::Warn, text));
         }
     };
@@ -169,12 +172,14 @@ fn report_background_ends(agent: &LiveAgent) {
 }
 
 /// Returns the event for a plugin that does not run.
-fn plugin_left_out_event(left: &LeftOut) -> Event {
+fn create_left_out_event(left: &LeftOutPlugin) -> Event {
     let cause = match &left.why {
-        Why::Failed(_) => "failed",
-        Why::Held(_) => "held",
-        Why::Shadowed { .. } => "shadowed",
-        Why::Disabled { .. } | Why::Disallowed { .. } | Why::Without => "switched-off",
+        LeftOutReason::Failed(_) => "failed",
+        LeftOutReason::Held(_) => "held",
+        LeftOutReason::Shadowed { .. } => "shadowed",
+        LeftOutReason::Disabled { .. }
+        | LeftOutReason::Disallowed { .. }
+        | LeftOutReason::Without => "switched-off",
     };
     Event::PluginLeftOut {
         plugin: left.name.clone(),
@@ -185,8 +190,8 @@ fn plugin_left_out_event(left: &LeftOut) -> Event {
     }
 }
 
-/// Returns the event for a skill that is unavailable or limited.
-fn skill_left_out_event(left: OmittedSkill) -> Event {
+/// Returns the event that reports a skill as unavailable or limited.
+fn omitted_skill_event(left: OmittedSkill) -> Event {
     Event::SkillLeftOut {
         skill: left.id,
         trust: left.trust.to_string(),
@@ -198,7 +203,7 @@ fn skill_left_out_event(left: OmittedSkill) -> Event {
 
 /// Returns the callback that saves a value in the store of a plugin, and passes it to the callback
 /// of the embedder.
-fn build_store_writer(parts: &SharedParts) -> StoreWriter {
+fn build_store_writer(parts: &SharedHostParts) -> StoreWriter {
     let (stores, native) = (parts.plugins.stores(), parts.keep.clone());
     Arc::new(move |name, key, value| {
         if let Some(keep) = &native {

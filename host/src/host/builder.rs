@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::error::check_workspace_apart;
 use super::folders::Plugins;
 use super::native::{NativeBinding, NativeFunctionHook};
-use super::{Error, Host, SharedParts, ToolSource};
+use super::{Error, Host, SharedHostParts, ToolSource};
 use crate::agent::{AgentConfig, StoreWriter, SubagentPresets};
 use crate::event::{Observer, Stamped};
 use crate::paths::Paths;
@@ -27,7 +27,7 @@ use crate::skill::Skills;
 use crate::text::clean_line;
 use crate::tool::SharedTool;
 use crate::tool::approval::{Approver, DenyAll};
-use crate::tool::builtin::{self, Commands};
+use crate::tool::builtin::{self, CommandEnvironment};
 use crate::tool::policy::{Policy, PolicyMode, ToolPolicy};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::workspace::Workspace;
@@ -51,7 +51,7 @@ pub struct HostBuilder {
     skills: Arc<Skills>,
     presets: Arc<Skills>,
     hooks: Vec<NativeBinding>,
-    scripts: (Vec<Arc<Script>>, Commands),
+    scripts: (Vec<Arc<Script>>, CommandEnvironment),
     policy: Option<Arc<dyn Policy>>,
     approver: Option<Arc<dyn Approver>>,
     observers: Vec<Observer>,
@@ -65,7 +65,7 @@ enum BuiltInTools {
     #[default]
     None,
     Files,
-    All(Box<Commands>),
+    All(Box<CommandEnvironment>),
 }
 
 impl HostBuilder {
@@ -124,7 +124,7 @@ impl HostBuilder {
     /// Gives the model all built-in tools: those for files, and `bash`, whose commands run with the
     /// confinement and environment in `commands`.
     #[must_use]
-    pub fn built_in_tools(mut self, commands: impl Into<Commands>) -> Self {
+    pub fn built_in_tools(mut self, commands: impl Into<CommandEnvironment>) -> Self {
         self.built_in = BuiltInTools::All(Box::new(commands.into()));
         self
     }
@@ -186,7 +186,11 @@ impl HostBuilder {
     /// Sets the programs that run as hooks, and replaces those set before. They run with the
     /// confinement and environment in `commands`, like commands of `bash`.
     #[must_use]
-    pub fn scripts(mut self, scripts: Vec<Script>, commands: impl Into<Commands>) -> Self {
+    pub fn scripts(
+        mut self,
+        scripts: Vec<Script>,
+        commands: impl Into<CommandEnvironment>,
+    ) -> Self {
         self.scripts = (scripts.into_iter().map(Arc::new).collect(), commands.into());
         self
     }
@@ -247,7 +251,7 @@ impl HostBuilder {
         };
         check_workspace_apart(&paths)?;
         let workspace = Workspace::open(&paths.workspace)
-            .and_then(|workspace| workspace.hide_folders(&paths.own_folders()))
+            .and_then(|workspace| workspace.hide_folders(&paths.rind_folders()))
             .map_err(|source| Error::Folder {
                 path: paths.workspace.clone(),
                 source,
@@ -267,8 +271,8 @@ impl HostBuilder {
         let workspace = Arc::new(workspace);
         let built_in = match self.built_in {
             BuiltInTools::None => Vec::new(),
-            BuiltInTools::Files => builtin::files(&workspace),
-            BuiltInTools::All(commands) => builtin::all_with(&workspace, *commands),
+            BuiltInTools::Files => builtin::file_tools(&workspace),
+            BuiltInTools::All(commands) => builtin::built_in_tools(&workspace, *commands),
         };
         let mut tools = ToolRegistry::default();
         for tool in built_in.into_iter().chain(self.tools) {
@@ -279,7 +283,7 @@ impl HostBuilder {
             ..PolicyMode::default()
         };
         let nobody = || Arc::new(DenyAll("this host has no approver".to_owned()));
-        Ok(Host(Arc::new(SharedParts {
+        Ok(Host(Arc::new(SharedHostParts {
             provider,
             model,
             store: self

@@ -72,7 +72,7 @@ impl Session {
             .begin_call(CountedCalls::default(), cancel)
             .await?;
         let call = own.run(&caller, arguments);
-        let ended = self.agent.end_call(call, cancel).await;
+        let ended = self.agent.wait_for_call_end(call, cancel).await;
         let (outcome, text) = match &ended.result {
             Ok(CommandReply::Text(text)) => (CommandResult::Text, Some(text)),
             Ok(CommandReply::Prompt(_)) => (CommandResult::Prompt, None),

@@ -38,7 +38,7 @@ pub enum Error {
         own: PathBuf,
     },
     /// Plugins cannot be loaded, or a required or relied-on plugin does not run.
-    #[error("cannot start without its plugins")]
+    #[error("cannot start, because its plugins cannot be loaded or a required plugin does not run")]
     Plugins(#[from] plugin::Error),
     /// A native hook has the name of a plugin.
     #[error(
@@ -50,7 +50,7 @@ pub enum Error {
     },
     /// The loop of this plugin cannot run the turns, although the settings say so.
     #[error(
-        "`loop = \"{plugin}\"` under [agent] in the settings: {why}. Rind does not fall back to another order; remove the line to use the built-in order"
+        "`loop = \"{plugin}\"` under [agent] in the settings: {why}. Rind does not use another loop instead; remove the line to use the built-in loop"
     )]
     AgentLoop {
         /// Name of the plugin.
@@ -58,7 +58,8 @@ pub enum Error {
         /// Cause, as text.
         why: String,
     },
-    /// A script does not fit its points, or its name is taken.
+    /// The settings of a script do not fit the extension points at which it is called, or its name
+    /// is taken.
     #[error("{}script `{name}`: {why}", if place.is_empty() { String::new() } else { format!("{place}: ") })]
     Script {
         /// Position of the script's settings; may be empty.
@@ -74,8 +75,8 @@ pub enum Error {
     /// A session cannot be made, found or opened.
     #[error(transparent)]
     Session(#[from] session::Error),
-    /// Answers about plugins cannot be stored.
-    #[error("cannot store the answers about plugins")]
+    /// The operator's answers about the permissions of plugins cannot be stored.
+    #[error("cannot store the user's answers about the permissions of plugins")]
     Answers(#[from] AnswersError),
 }
 
@@ -108,9 +109,13 @@ impl Error {
 /// [`Error::Overlap`] names both folders.
 pub fn check_workspace_apart(paths: &Paths) -> Result<(), Error> {
     let workspace = real_path(&paths.workspace);
-    // The managed folder is exempt: a developer who builds Rind in a checkout and works there has
-    // the program itself in the workspace.
-    let mut own = paths.own_folders().map(|path| real_path(&path)).into_iter();
+    // The managed folder, with the plugins of the installation, may contain the workspace: a
+    // developer who builds Rind in a checkout and works there has the program itself in the
+    // workspace.
+    let mut own = paths
+        .rind_folders()
+        .map(|path| real_path(&path))
+        .into_iter();
     match own.find(|own| workspace.starts_with(own)) {
         None => Ok(()),
         Some(own) => Err(Error::Overlap { workspace, own }),

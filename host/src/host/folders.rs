@@ -40,7 +40,8 @@ impl PluginFolders {
         let folder = folder.into();
         self.0.sources.push(Source {
             trust,
-            // Answers are tied to the canonical path of a plugin, so symlinks are resolved.
+            // Resolve symlinks, because the operator's answers about permissions are tied to the
+            // canonical path of a plugin.
             path: folder.canonicalize().unwrap_or(folder),
         });
         self
@@ -101,14 +102,14 @@ enum PluginsOrigin {
 }
 
 impl Plugins {
-    /// Loads the plugins, and checks that all plugins with blocking hooks run, unless this was
-    /// already done.
+    /// Loads the plugins if they are not loaded yet, and checks that all plugins with blocking
+    /// hooks run, unless this was checked before.
     pub(super) async fn load_plugins(self, paths: &Paths) -> Result<StartableSet, plugin::Error> {
         match self.0 {
             PluginsOrigin::Checked(set) => Ok(set),
             PluginsOrigin::Loaded(set) => StartableSet::check(set),
             PluginsOrigin::Folders(options) => {
-                let options = options.at(paths);
+                let options = options.with_paths(paths);
                 StartableSet::check(Arc::new(PluginSet::load(&options).await?))
             }
         }

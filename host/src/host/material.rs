@@ -21,7 +21,7 @@ use crate::secret::{SecretScanner, run_blocking_scan};
 /// Errors are reasons for the person that continue a sentence after "it", such as "is not used in
 /// this session".
 pub trait SourceMaterial: Send + Sync {
-    /// Fetches a prompt with the arguments that the person gave.
+    /// Fetches the prompt `name` with the arguments that the person entered.
     fn fetch_prompt<'a>(
         &'a self,
         name: &'a str,
@@ -53,10 +53,10 @@ pub enum PartialText {
         name: String,
         /// Value of the argument as typed so far.
         value: String,
-        /// Arguments that are complete, with their values.
+        /// Other arguments of the prompt, which are already complete, with their values.
         others: Vec<(String, String)>,
     },
-    /// Address of a resource as typed so far.
+    /// URI of a resource as typed so far.
     Address(String),
 }
 
@@ -72,7 +72,7 @@ pub struct FetchedMaterial {
 /// A resource that a source lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListedResource {
-    /// Address; for a template, the prefix of its addresses.
+    /// Address of the resource; for a template, the prefix of its addresses.
     pub uri: String,
     /// Template of RFC 6570; `None` for a single resource.
     pub template: Option<String>,
@@ -129,7 +129,7 @@ impl SessionMaterials {
         arguments: Map<String, Value>,
     ) -> Result<FetchedMaterial, String> {
         let (all, at) = self.find_material_source(origin)?;
-        let own = all.get(at).ok_or_else(missing_source)?;
+        let own = all.get(at).ok_or_else(missing_source_text)?;
         let fetched = own.material.fetch_prompt(name, arguments).await?;
         Ok(own.mask_secrets(fetched, "prompt"))
     }
@@ -137,10 +137,11 @@ impl SessionMaterials {
     /// Lists the resources of a source.
     ///
     /// # Errors
-    /// The reason, as the rest of a sentence that begins with "it".
+    /// The session has ended, the source is unknown, or it fails. The error is the predicate of a
+    /// sentence that begins with "it", the source.
     pub async fn list_resources(&self, origin: &str) -> Result<Vec<ListedResource>, String> {
         let (all, at) = self.find_material_source(origin)?;
-        let own = all.get(at).ok_or_else(missing_source)?;
+        let own = all.get(at).ok_or_else(missing_source_text)?;
         own.material.list_resources().await
     }
 
@@ -150,7 +151,7 @@ impl SessionMaterials {
     /// The reason, as the rest of a sentence that begins with "it".
     pub async fn read_resource(&self, origin: &str, uri: &str) -> Result<FetchedMaterial, String> {
         let (all, at) = self.find_material_source(origin)?;
-        let own = all.get(at).ok_or_else(missing_source)?;
+        let own = all.get(at).ok_or_else(missing_source_text)?;
         let fetched = own.material.read_resource(uri).await?;
         Ok(own.mask_secrets(fetched, "resource"))
     }
@@ -165,23 +166,24 @@ impl SessionMaterials {
         begun: &PartialText,
     ) -> Result<Vec<String>, String> {
         let (all, at) = self.find_material_source(origin)?;
-        let own = all.get(at).ok_or_else(missing_source)?;
+        let own = all.get(at).ok_or_else(missing_source_text)?;
         own.material.complete_text(begun).await
     }
 
     fn find_material_source(&self, origin: &str) -> Result<(OpenMaterials, usize), String> {
         let all = self.all.upgrade().ok_or("ended with the session")?;
         let at = all.iter().position(|own| own.origin == origin);
-        Ok((all, at.ok_or_else(missing_source)?))
+        Ok((all, at.ok_or_else(missing_source_text)?))
     }
 }
 
-fn missing_source() -> String {
+fn missing_source_text() -> String {
     "is not used in this session".to_owned()
 }
 
 impl OpenMaterial {
-    /// Masks secrets in a fetched text. If there are any, records an access.
+    /// Masks secrets in a text that was fetched from a tool source. If there are any, records an
+    /// access.
     fn mask_secrets(&self, mut fetched: FetchedMaterial, what: &str) -> FetchedMaterial {
         let masked = run_blocking_scan(fetched.text.len(), || {
             SecretScanner::shared().mask(&fetched.text)

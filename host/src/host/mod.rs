@@ -28,16 +28,16 @@ use tempfile::TempDir;
 
 use crate::agent::{AgentConfig, StoreWriter, SubagentPresets};
 use crate::event::Observer;
-use crate::grant::answers::{Answers, AnswersError};
+use crate::grant::answers::{AnswersError, GrantAnswers};
 use crate::paths::Paths;
-use crate::plugin::load::LeftOut;
+use crate::plugin::load::LeftOutPlugin;
 use crate::plugin::startable::StartableSet;
 use crate::provider::Provider;
 use crate::script::Script;
 use crate::session::SessionStore;
 use crate::skill::Skills;
 use crate::tool::approval::Approver;
-use crate::tool::builtin::Commands;
+use crate::tool::builtin::CommandEnvironment;
 use crate::tool::policy::Policy;
 use crate::tool::registry::ToolRegistry;
 
@@ -51,7 +51,7 @@ pub use builder::HostBuilder;
 pub use command::CommandError;
 pub use error::{Error, check_workspace_apart};
 pub use folders::{PluginFolders, Plugins};
-pub use loops::{LoopError, LoopTurn, TurnRunner, loop_of_session};
+pub use loops::{LoopError, LoopTurn, TurnRunner, loop_plugin_of_session};
 pub(crate) use loops::{LoopService, LoopServiceParts};
 pub use material::{
     FetchedMaterial, ListedResource, PartialText, SessionMaterials, SourceMaterial,
@@ -59,16 +59,16 @@ pub use material::{
 pub use replace::{PluginReplacer, ReplaceError};
 pub use session::{Session, SessionBuilder, Turn};
 pub use skill::SkillError;
-pub use source::{OpenedSource, SourceSession, ToolSource};
+pub use source::{OpenedToolSource, SourceSession, ToolSource};
 
 /// Runs agents. Cheap to clone, and any number of sessions may be open at once; they share the
 /// host's parts. Temporary folders that were created for the host are deleted when the last clone
 /// and the last session are dropped.
 #[derive(Clone)]
-pub struct Host(Arc<SharedParts>);
+pub struct Host(Arc<SharedHostParts>);
 
 /// Parts that the sessions of a host share, and the initial values of each session.
-struct SharedParts {
+struct SharedHostParts {
     provider: Arc<dyn Provider>,
     model: String,
     paths: Paths,
@@ -82,7 +82,7 @@ struct SharedParts {
     hooks: Vec<native::NativeBinding>,
     scripts: Vec<Arc<Script>>,
     /// Confinement and environment of scripts.
-    commands: Commands,
+    commands: CommandEnvironment,
     policy: Arc<dyn Policy>,
     approver: Arc<dyn Approver>,
     observers: Vec<Observer>,
@@ -130,7 +130,7 @@ impl Host {
     /// Returns the plugins that were found but do not run, each with the cause. Every session also
     /// emits them as events.
     #[must_use]
-    pub fn left_out(&self) -> &[LeftOut] {
+    pub fn left_out(&self) -> &[LeftOutPlugin] {
         &self.0.plugins.left_out
     }
 
@@ -156,22 +156,25 @@ impl Host {
     }
 }
 
-impl SharedParts {
+impl SharedHostParts {
     /// Stores the answers that the operator gave while plugins were loaded. This is done once, with
     /// the id of the first session: answers for one session apply to that session.
-    fn store_answers(&self, session: &str) -> Result<(), AnswersError> {
+    fn store_grant_answers(&self, session: &str) -> Result<(), AnswersError> {
         use std::sync::atomic::Ordering::Relaxed;
 
         let given = self.plugins.given.iter();
         let answers: Vec<_> = given
-            .filter_map(|given| given.answer(session, crate::clock::current_time_text()))
+            .filter_map(|given| {
+                given.to_stored_answer(session, crate::clock::format_current_time())
+            })
             .collect();
-        // Set the flag before the write: of two sessions that open at once, only one may store
-        // answers for itself. If the write fails, the next session tries it again.
+        // Set the flag before the write: of two sessions that open at the same time, only one
+        // stores the operator's answers, under its own id. If the write fails, the next session
+        // tries it again.
         if answers.is_empty() || self.has_kept_answers.swap(true, Relaxed) {
             return Ok(());
         }
-        let kept = Answers::read(&self.paths.grants()).and_then(|mut own| own.add(answers));
+        let kept = GrantAnswers::read(&self.paths.grants()).and_then(|mut own| own.add(answers));
         self.has_kept_answers.store(kept.is_ok(), Relaxed);
         kept
     }

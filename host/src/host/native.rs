@@ -8,14 +8,14 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
-use crate::point::registry::{HookSpec, Registry};
+use crate::point::registry::{HookRegistry, HookSpec};
 use crate::point::{Hook, Point};
 
-/// A hook that every session of a host binds.
+/// A hook in the code of the host program that is registered in every session of the host.
 pub(super) struct NativeBinding {
     /// Name of the hook, which is used instead of a plugin's name.
     pub(super) name: Arc<str>,
-    bind: Box<dyn Fn(&mut Registry) + Send + Sync>,
+    bind: Box<dyn Fn(&mut HookRegistry) + Send + Sync>,
 }
 
 impl NativeBinding {
@@ -26,7 +26,7 @@ impl NativeBinding {
         }
     }
 
-    pub(super) fn bind_to(&self, registry: &mut Registry) {
+    pub(super) fn bind_to(&self, registry: &mut HookRegistry) {
         (self.bind)(registry);
     }
 }

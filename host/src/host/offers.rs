@@ -6,24 +6,24 @@ use std::sync::{Arc, Mutex};
 use crate::lock::lock;
 use crate::plugin::commands::PluginCommand;
 use crate::plugin::loops::PluginLoop;
-use crate::plugin::open::PluginLimits;
+use crate::plugin::open::PluginUsageLimits;
 
 /// Commands and loops of the plugins of a session. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct SessionCommandsAndLoops(Arc<Mutex<CommandsAndLoops>>);
+pub(super) struct SharedCommandsAndLoops(Arc<Mutex<CommandsAndLoops>>);
 
 /// Commands, loops and limits of the plugins at one point in time.
 struct CommandsAndLoops {
     commands: Arc<[Arc<PluginCommand>]>,
     loops: Arc<[Arc<PluginLoop>]>,
-    limits: Arc<[Arc<PluginLimits>]>,
+    limits: Arc<[Arc<PluginUsageLimits>]>,
 }
 
-impl SessionCommandsAndLoops {
+impl SharedCommandsAndLoops {
     pub(super) fn new(
         commands: Vec<PluginCommand>,
         loops: Vec<PluginLoop>,
-        limits: Vec<PluginLimits>,
+        limits: Vec<PluginUsageLimits>,
     ) -> Self {
         Self(Arc::new(Mutex::new(CommandsAndLoops {
             commands: commands.into_iter().map(Arc::new).collect(),
@@ -36,11 +36,11 @@ impl SessionCommandsAndLoops {
         lock(&self.0).commands.clone()
     }
 
-    pub(super) fn loops(&self) -> Arc<[Arc<PluginLoop>]> {
+    pub(super) fn plugin_loops(&self) -> Arc<[Arc<PluginLoop>]> {
         lock(&self.0).loops.clone()
     }
 
-    /// Resets the counters of the plugins' usage in the session.
+    /// Resets the counts of what the plugins have used in the session, such as HTTP requests.
     pub(super) fn reset_limits(&self) {
         let limits = lock(&self.0).limits.clone();
         limits.iter().for_each(|limits| limits.reset_limits());
@@ -52,7 +52,7 @@ impl SessionCommandsAndLoops {
         plugin: &str,
         commands: Vec<PluginCommand>,
         loops: Vec<PluginLoop>,
-        limits: Vec<PluginLimits>,
+        limits: Vec<PluginUsageLimits>,
     ) {
         let mut own = lock(&self.0);
         own.commands = replace_items(&own.commands, commands, |own| own.plugin() != plugin);

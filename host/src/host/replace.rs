@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use super::offers::SessionCommandsAndLoops;
+use super::offers::SharedCommandsAndLoops;
 use crate::agent::{PluginReplacement, PluginReplacements};
 use crate::event::{Event, Events};
 use crate::grant::Granted;
@@ -58,9 +58,9 @@ pub struct PluginReplacer {
     plugins: Arc<PluginSet>,
     handle: Arc<dyn AgentHandle>,
     replacements: PluginReplacements,
-    offers: SessionCommandsAndLoops,
+    offers: SharedCommandsAndLoops,
     events: Events,
-    /// Name of the plugin that runs the agent loop, if one does.
+    /// Name of the plugin whose agent loop runs the turns of the session; `None` if there is none.
     ordering: Option<String>,
     /// Permissions of the latest version of each replaced plugin. The next version may not have
     /// more.
@@ -69,14 +69,14 @@ pub struct PluginReplacer {
 
 impl PluginReplacer {
     /// Returns the handle with which the plugins act on the session.
-    pub(super) fn handle(&self) -> Arc<dyn AgentHandle> {
+    pub(super) fn agent_handle(&self) -> Arc<dyn AgentHandle> {
         self.handle.clone()
     }
 
     pub(super) fn new(
         plugins: Arc<PluginSet>,
         handle: Arc<dyn AgentHandle>,
-        (replacements, offers): (PluginReplacements, SessionCommandsAndLoops),
+        (replacements, offers): (PluginReplacements, SharedCommandsAndLoops),
         events: Events,
         ordering: Option<String>,
     ) -> Self {
@@ -144,7 +144,7 @@ impl PluginReplacer {
             return Err(ReplaceError::AgentLoop);
         }
         granted.insert(plugin.to_owned(), new.granted().clone());
-        let open = self.plugins.open_replacement(new, &self.handle);
+        let open = self.plugins.open_replacement_plugin(new, &self.handle);
         self.offers
             .replace_commands_and_loops(plugin, open.commands, open.loops, open.limits);
         let hooks = open.registry.specs().iter();

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::loops::SharedLimits;
 use super::material::{OpenMaterials, SessionMaterials};
-use super::offers::SessionCommandsAndLoops;
-use super::{Error, Host, PluginReplacer, SharedParts};
+use super::offers::SharedCommandsAndLoops;
+use super::{Error, Host, PluginReplacer, SharedHostParts};
 use crate::agent::{self, AnswerSchema, LiveAgent, SteerHandle, TurnOutcome, TurnSpec};
 use crate::checkpoint::Checkpoints;
 use crate::event::Events;
@@ -20,7 +20,7 @@ use crate::event::{Event, Observer, Stamped};
 use crate::message::{Attachment, Message, ToolSpec};
 use crate::point::payload::Source;
 use crate::provider::Provider;
-use crate::session::{self, Body, InterruptedTurn, SessionSpec, Undone};
+use crate::session::{self, Body, InterruptedTurn, SessionSpec, UndoneTurn};
 use crate::tool::approval::Approver;
 use crate::tool::approval::SessionApprovals;
 use crate::tool::background::BackgroundCommands;
@@ -30,7 +30,7 @@ use crate::tool::policy::Policy;
 /// Builder of a session. Every part that is not set is taken from the host.
 #[must_use = "`create` or `resume` opens the session"]
 pub struct SessionBuilder {
-    pub(super) parts: Arc<SharedParts>,
+    pub(super) parts: Arc<SharedHostParts>,
     pub(super) provider: Arc<dyn Provider>,
     pub(super) model: String,
     pub(super) policy: Arc<dyn Policy>,
@@ -109,8 +109,8 @@ impl SessionBuilder {
     /// The id is invalid, the session is open elsewhere, or its files cannot be read or written.
     pub fn resume_or_create(self, id: &str) -> Result<Session, Error> {
         let session = self.parts.store.open_or_create(id, &self.spec())?;
-        // The process that created the session may have been killed before it wrote the entry that
-        // marks the session as an internal request.
+        // If no turn has begun, treat the session as a new one: the process that created it may
+        // have been killed before it wrote the entry that marks the session as an internal request.
         match session.turn() {
             0 => self.open_created_session(session),
             _ => self.on(Arc::new(session)),
@@ -124,13 +124,13 @@ impl SessionBuilder {
     /// There is no such session, it is open elsewhere, or the session's files cannot be read.
     pub fn resume(self, id: &str) -> Result<Session, Error> {
         let store = &self.parts.store;
-        let id = store.resolve_in(id, &self.parts.paths.workspace)?;
+        let id = store.resolve_in_workspace(id, &self.parts.paths.workspace)?;
         let session = store.resume(&id, &self.spec())?;
         self.on(Arc::new(session))
     }
 
-    /// Opens a session that was created just now, after appending the entry that marks it as an
-    /// internal request, if it is one.
+    /// Opens a session that was created just now. If the program created it for a purpose of its
+    /// own (`aside`), such as a turn of a loop, first appends the entry that records this.
     fn open_created_session(mut self, session: session::Session) -> Result<Session, Error> {
         if let Some(by) = self.aside.take() {
             session.append(session::Body::Aside { by })?;
@@ -138,7 +138,7 @@ impl SessionBuilder {
         self.on(Arc::new(session))
     }
 
-    /// Continues a session that is already open.
+    /// Continues `session`, which is already open.
     ///
     /// # Errors
     /// The plugins cannot be prepared for the session.
@@ -171,7 +171,7 @@ impl_partial_debug!(SessionBuilder, self, model = self.model);
 /// `session-end` hooks.
 pub struct Session {
     pub(super) agent: LiveAgent,
-    pub(super) offers: SessionCommandsAndLoops,
+    pub(super) offers: SharedCommandsAndLoops,
     /// Prompts and resources of the tool sources.
     materials: OpenMaterials,
     /// Counters of the limits of one turn. All runs of the session's loops share them.
@@ -284,7 +284,7 @@ impl Session {
     ///
     /// # Errors
     /// A part of the turn was replaced by a summary, or the session cannot be read or written.
-    pub async fn undo(&mut self) -> Result<Option<Undone>, Error> {
+    pub async fn undo(&mut self) -> Result<Option<UndoneTurn>, Error> {
         let (entries, _) = self.host.store().read(self.id())?;
         Ok(self.agent.undo_turn(&entries).await?)
     }
@@ -293,7 +293,7 @@ impl Session {
     ///
     /// # Errors
     /// A part of the turn was replaced by a summary, or the session cannot be read.
-    pub fn last_turn(&self) -> Result<Option<Undone>, Error> {
+    pub fn last_turn(&self) -> Result<Option<UndoneTurn>, Error> {
         let (entries, _) = self.host.store().read(self.id())?;
         Ok(self.agent.spec().session.last_turn(&entries)?)
     }
@@ -302,7 +302,7 @@ impl Session {
     ///
     /// # Errors
     /// A part of a turn was replaced by a summary, or the session cannot be read.
-    pub fn turns_since(&self, turn: u32) -> Result<Vec<Undone>, Error> {
+    pub fn turns_since(&self, turn: u32) -> Result<Vec<UndoneTurn>, Error> {
         let (entries, _) = self.host.store().read(self.id())?;
         Ok(self.agent.spec().session.turns_since(&entries, turn)?)
     }
@@ -312,7 +312,7 @@ impl Session {
     ///
     /// # Errors
     /// A part of a turn was replaced by a summary, or the session cannot be read or written.
-    pub async fn rewind(&mut self, turn: u32) -> Result<Vec<Undone>, Error> {
+    pub async fn rewind(&mut self, turn: u32) -> Result<Vec<UndoneTurn>, Error> {
         let (entries, _) = self.host.store().read(self.id())?;
         Ok(self.agent.rewind_turns(&entries, turn).await?)
     }
@@ -426,14 +426,14 @@ impl Session {
 
     /// Begins a turn in which single hooks are called directly, without running the agent loop.
     #[doc(hidden)]
-    pub fn direct_turn(&mut self) -> Result<agent::DirectTurn<'_>, agent::Error> {
-        agent::DirectTurn::begin_turn(&mut self.agent)
+    pub fn direct_turn(&mut self) -> Result<agent::HookOnlyTurn<'_>, agent::Error> {
+        agent::HookOnlyTurn::begin_turn(&mut self.agent)
     }
 
     /// Returns the handle through which plugins act on the session.
     #[doc(hidden)]
     pub fn handle(&self) -> std::sync::Arc<dyn crate::point::handle::AgentHandle> {
-        self.replacer.handle()
+        self.replacer.agent_handle()
     }
 
     /// Returns the tools with the validators of their arguments.

@@ -1,4 +1,4 @@
-//! Skills that a person runs in a session.
+//! Runs skills that a person starts in a session.
 
 use serde_json::Value;
 

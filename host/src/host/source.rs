@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::material::SourceMaterial;
-use crate::agent::{PluginReplacement, PluginReplacements, WeakReplacements};
+use crate::agent::{PluginReplacement, PluginReplacements, WeakReplacementQueue};
 use crate::event::{Event, Events};
 use crate::point::handle::AgentHandle;
 use crate::point::outcome::Level;
-use crate::point::registry::Registry;
+use crate::point::registry::HookRegistry;
 use crate::secret::SecretScanner;
 use crate::text::clean_line;
 use crate::tool::SharedTool;
@@ -28,12 +28,12 @@ pub trait ToolSource: Send + Sync {
 
     /// Opens the source for one session. The tools are dropped when the session ends; dropping a
     /// tool must release its resources, such as a connection.
-    fn open(&self, session: SourceSession) -> OpenedSource;
+    fn open(&self, session: SourceSession) -> OpenedToolSource;
 }
 
-/// Tools of a source at the start of a session.
+/// Tools, prompts and resources that a source provides to a session, as of the session's start.
 #[derive(Default)]
-pub struct OpenedSource {
+pub struct OpenedToolSource {
     /// Tools, each of which names the source as its origin.
     pub tools: Vec<SharedTool>,
     /// Warnings for the user.
@@ -49,7 +49,7 @@ pub struct SourceSession {
     handle: Arc<dyn AgentHandle>,
     /// Weak reference: the queue holds tools that hold this `SourceSession`, so a strong one would
     /// be a cycle that is never freed.
-    replacements: WeakReplacements,
+    replacements: WeakReplacementQueue,
     events: Events,
     /// Whether the source's progress line is on the screen.
     has_progress: Arc<AtomicBool>,
@@ -91,7 +91,7 @@ impl SourceSession {
         };
         replacements.add_replacement(PluginReplacement {
             plugin: self.origin.to_string(),
-            hooks: Registry::default(),
+            hooks: HookRegistry::default(),
             tools: self.wrap_tools(tools),
             agent_loop: None,
             event: Event::notice(Level::Warn, mask_secrets(&reason.into())),

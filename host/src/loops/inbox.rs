@@ -9,10 +9,10 @@ use tokio::sync::mpsc::error::TrySendError;
 use crate::lock::lock;
 use crate::point::loop_handle::{LoopMessage, MAX_MESSAGE_BYTES, MAX_MESSAGES};
 
-/// Reason why a message was not accepted.
+/// Reason why the inbox of a loop did not accept a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum InboxError {
+pub enum LoopInboxError {
     /// No loop of this plugin runs.
     #[error("no loop of plugin `{plugin}` is running in this host")]
     Unknown {
@@ -28,7 +28,9 @@ pub enum InboxError {
         plugin: String,
     },
     /// The message is longer than a message may be.
-    #[error("a message has at most {MAX_MESSAGE_BYTES} bytes, this one has {bytes}")]
+    #[error(
+        "a message to a loop may have at most {MAX_MESSAGE_BYTES} bytes, but this one has {bytes}"
+    )]
     TooLong {
         /// Size of the message in bytes.
         bytes: usize,
@@ -41,8 +43,9 @@ pub enum InboxError {
 pub struct LoopInboxes(Arc<Mutex<BTreeMap<String, Option<Sender<LoopMessage>>>>>);
 
 impl LoopInboxes {
-    /// Creates the inboxes of the loops of these plugins. They are closed until the loops run.
-    pub(super) fn of(plugins: impl Iterator<Item = String>) -> Self {
+    /// Creates the inboxes for the loops of these plugins. An inbox accepts no messages until its
+    /// loop runs.
+    pub(super) fn for_plugins(plugins: impl Iterator<Item = String>) -> Self {
         let closed = plugins.map(|plugin| (plugin, None));
         Self(Arc::new(Mutex::new(closed.collect())))
     }
@@ -61,23 +64,23 @@ impl LoopInboxes {
         plugin: &str,
         sender: impl Into<String>,
         text: impl Into<String>,
-    ) -> Result<(), InboxError> {
+    ) -> Result<(), LoopInboxError> {
         let text = text.into();
         if text.len() > MAX_MESSAGE_BYTES {
-            return Err(InboxError::TooLong { bytes: text.len() });
+            return Err(LoopInboxError::TooLong { bytes: text.len() });
         }
         let named = || plugin.to_owned();
         let inbox = lock(&self.0).get(plugin).cloned().flatten();
         let Some(inbox) = inbox else {
-            return Err(InboxError::Unknown { plugin: named() });
+            return Err(LoopInboxError::Unknown { plugin: named() });
         };
         let message = LoopMessage {
             sender: sender.into(),
             text,
         };
         inbox.try_send(message).map_err(|error| match error {
-            TrySendError::Full(_) => InboxError::Full { plugin: named() },
-            TrySendError::Closed(_) => InboxError::Unknown { plugin: named() },
+            TrySendError::Full(_) => LoopInboxError::Full { plugin: named() },
+            TrySendError::Closed(_) => LoopInboxError::Unknown { plugin: named() },
         })
     }
 }
@@ -88,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_message_that_cannot_be_taken_is_refused_with_the_reason() {
-        let inboxes = LoopInboxes::of(["heart".to_owned()].into_iter());
+        let inboxes = LoopInboxes::for_plugins(["heart".to_owned()].into_iter());
         let send = |plugin: &str, text: String| inboxes.send_message(plugin, "test", text);
         let closed = send("heart", "hello".to_owned()).unwrap_err();
         assert_eq!(
@@ -99,12 +102,12 @@ mod tests {
         inboxes.open_inbox("heart", sender);
         send("heart", "hello".to_owned()).unwrap();
         let full = send("heart", "again".to_owned()).unwrap_err();
-        assert!(matches!(full, InboxError::Full { .. }), "{full}");
+        assert!(matches!(full, LoopInboxError::Full { .. }), "{full}");
         let long = send("heart", "x".repeat(MAX_MESSAGE_BYTES + 1)).unwrap_err();
-        assert!(matches!(long, InboxError::TooLong { .. }), "{long}");
+        assert!(matches!(long, LoopInboxError::TooLong { .. }), "{long}");
         assert_eq!(receiver.try_recv().unwrap().text, "hello");
         drop(receiver);
         let ended = send("heart", "hello".to_owned()).unwrap_err();
-        assert!(matches!(ended, InboxError::Unknown { .. }), "{ended}");
+        assert!(matches!(ended, LoopInboxError::Unknown { .. }), "{ended}");
     }
 }

@@ -5,7 +5,7 @@
 //! ([`Session::run_loop`]).
 //!
 //! The module must not depend on the receivers of the events, and must never ask a user. A loop
-//! that fails must not affect the others. Start from [`Loops`].
+//! that fails must not affect the others. Start from [`HostLoops`].
 
 mod inbox;
 mod pauses;
@@ -26,13 +26,13 @@ use crate::host::{self, Host, LoopService, LoopServiceParts, Session, TurnRunner
 use crate::message::ToolSpec;
 use crate::point::failure::panic_text;
 
-pub use inbox::{InboxError, LoopInboxes};
+pub use inbox::{LoopInboxError, LoopInboxes};
 
 /// Minimum pause between two runs, even if a loop asks for less: starting runs must not keep a core
 /// busy.
 pub const MIN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Pause after the first failure. Each further failure in a row doubles it.
+/// Pause of a loop after its first failed run. Each further failure in a row doubles the pause.
 pub const FIRST_FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum pause after a failure.
@@ -60,18 +60,18 @@ pub enum Error {
 
 /// End of a loop and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoopEnd {
+pub struct EndedLoop {
     /// Name of the plugin.
     pub plugin: String,
     /// Id of the loop's session.
     pub session: Arc<str>,
     /// Reason for the end.
-    pub why: EndReason,
+    pub why: LoopEndReason,
 }
 
 /// Reason for the end of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EndReason {
+pub enum LoopEndReason {
     /// The loop reported that nothing is left to do.
     Done,
     /// All loops were cancelled before this loop was done.
@@ -86,7 +86,7 @@ pub enum EndReason {
 /// Loops of a host, ready to run. If the future of [`run`](Self::run) is dropped, the loops stop
 /// immediately.
 #[must_use = "`run` runs the loops"]
-pub struct Loops {
+pub struct HostLoops {
     loops: Vec<LoopWithSession>,
     max_session_bytes: u64,
     inboxes: LoopInboxes,
@@ -100,7 +100,7 @@ struct LoopWithSession {
     watcher: Option<Sender<Stamped>>,
 }
 
-impl Loops {
+impl HostLoops {
     /// Opens a session for each loop of the host. These sessions are marked as created by the
     /// program, so the session id `last` does not resolve to them.
     ///
@@ -121,7 +121,7 @@ impl Loops {
             return Err(Error::NoLoop);
         }
         Ok(Self {
-            inboxes: LoopInboxes::of(loops.iter().map(|own| own.plugin.clone())),
+            inboxes: LoopInboxes::for_plugins(loops.iter().map(|own| own.plugin.clone())),
             loops,
             max_session_bytes: MAX_SESSION_BYTES,
             runner: None,
@@ -130,7 +130,7 @@ impl Loops {
 
     /// Uses `runner` to run the turns that loops request. By default a session is opened for each
     /// turn and closed after it, with the host's own policy and approver.
-    pub fn run_turns_by(mut self, runner: Arc<dyn TurnRunner>) -> Self {
+    pub fn with_turn_runner(mut self, runner: Arc<dyn TurnRunner>) -> Self {
         self.runner = Some(runner);
         self
     }
@@ -159,7 +159,7 @@ impl Loops {
     }
 
     /// Returns the plugin and the session id of each loop.
-    pub fn sessions(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
+    pub fn plugin_session_ids(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
         let loops = self.loops.iter();
         loops.map(|own| (own.plugin.as_str(), own.session.id()))
     }
@@ -174,7 +174,7 @@ impl Loops {
     /// Runs the loops until all are done or `cancel` is cancelled, then closes their sessions. A
     /// loop that fails runs again after a growing pause and does not affect the others. Returns the
     /// end of each loop, in the order of their ends.
-    pub async fn run(self, cancel: &CancellationToken) -> Vec<LoopEnd> {
+    pub async fn run(self, cancel: &CancellationToken) -> Vec<EndedLoop> {
         let mut tasks = JoinSet::new();
         for own in self.loops {
             let cancel = cancel.clone();
@@ -192,13 +192,17 @@ impl Loops {
             });
             tasks.spawn(async move {
                 let (plugin, session) = (own.plugin.clone(), own.session.id().clone());
-                let ran =
-                    AssertUnwindSafe(run::run_until_end(own, desk, max_session_bytes, &cancel));
+                let ran = AssertUnwindSafe(run::run_loop_until_end(
+                    own,
+                    desk,
+                    max_session_bytes,
+                    &cancel,
+                ));
                 let why = ran.catch_unwind().await.unwrap_or_else(|panic| {
                     let what = panic_text(&*panic);
-                    EndReason::Broken(format!("an internal error of the host occurred: {what}"))
+                    LoopEndReason::Broken(format!("an internal error of the host occurred: {what}"))
                 });
-                LoopEnd {
+                EndedLoop {
                     plugin,
                     session,
                     why,
@@ -214,9 +218,14 @@ impl Loops {
     }
 }
 
-impl fmt::Debug for Loops {
+impl fmt::Debug for HostLoops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plugins: Vec<&str> = self.sessions().map(|(plugin, _)| plugin).collect();
-        f.debug_struct("Loops").field("plugins", &plugins).finish()
+        let plugins: Vec<&str> = self
+            .plugin_session_ids()
+            .map(|(plugin, _)| plugin)
+            .collect();
+        f.debug_struct("HostLoops")
+            .field("plugins", &plugins)
+            .finish()
     }
 }

@@ -34,14 +34,14 @@ impl LoopBackoff {
         after.max(MIN_PAUSE)
     }
 
-    /// Returns the pause after a failed run.
-    pub(super) fn pause_after_failure(&mut self) -> Duration {
+    /// Counts a failed run, and returns the pause before the next one.
+    pub(super) fn next_failure_pause(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         self.growing.next().unwrap_or(MAX_FAILURE_PAUSE)
     }
 
     /// Returns the number of failures in a row.
-    pub(super) fn failures(&self) -> u32 {
+    pub(super) fn n_failures(&self) -> u32 {
         self.failures
     }
 }
@@ -53,13 +53,13 @@ mod tests {
     #[test]
     fn pauses_double_up_to_five_minutes_and_start_over_after_a_good_run() {
         let mut pauses = LoopBackoff::default();
-        let seconds = |pauses: &mut LoopBackoff| pauses.pause_after_failure().as_secs();
+        let seconds = |pauses: &mut LoopBackoff| pauses.next_failure_pause().as_secs();
         let grown: Vec<u64> = (0..12).map(|_| seconds(&mut pauses)).collect();
         assert_eq!(grown, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
-        assert_eq!(pauses.failures(), 12);
+        assert_eq!(pauses.n_failures(), 12);
         let minute = Duration::from_secs(60);
         assert_eq!(pauses.pause_after_success(minute), minute);
-        assert_eq!((pauses.failures(), seconds(&mut pauses)), (0, 1));
+        assert_eq!((pauses.n_failures(), seconds(&mut pauses)), (0, 1));
     }
 
     #[test]

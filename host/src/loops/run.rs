@@ -2,7 +2,7 @@
 //!
 //! Owns the decision after each run: run again after a pause, or end, for example because the
 //! session is too large. A failed run leads to a longer pause, but a loop that does not exist ends
-//! at once. The module must not depend on other loops. Start from [`run_until_end`].
+//! at once. The module must not depend on other loops. Start from [`run_loop_until_end`].
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::pauses::LoopBackoff;
-use super::{EndReason, LIMITS_PERIOD, LoopWithSession};
+use super::{LIMITS_PERIOD, LoopEndReason, LoopWithSession};
 use crate::event::Event;
 use crate::event::pump::EventPump;
 use crate::host::{LoopError, LoopService, Session};
 use crate::plugin::loops::LoopReply;
 use crate::point::outcome::Level;
 
-/// Runs a loop repeatedly, and closes its session at the end.
-pub(super) async fn run_until_end(
+/// Runs a plugin's loop again and again until the loop ends, and then closes the loop's session.
+pub(super) async fn run_loop_until_end(
     own: LoopWithSession,
     desk: Option<Arc<LoopService>>,
     max_session_bytes: u64,
     cancel: &CancellationToken,
-) -> EndReason {
+) -> LoopEndReason {
     let mut session = own.session;
     let mut pump = EventPump::new(session.events(), own.watcher);
     let mut runs = LoopRunSchedule {
@@ -37,20 +37,22 @@ pub(super) async fn run_until_end(
             runs.run_repeatedly(&mut session, &desk, &mut pump, cancel)
                 .await
         }
-        None => EndReason::Failed(format!("plugin `{}` has no loop", own.plugin)),
+        None => LoopEndReason::Failed(format!("plugin `{}` has no loop", own.plugin)),
     };
-    if let EndReason::Failed(why) = &why {
+    if let LoopEndReason::Failed(why) = &why {
         let text = format!(
             "the loop of plugin `{}` is not run again: {why}",
             own.plugin
         );
         session.emit_loop_event(Event::notice(Level::Error, text));
     }
-    let closed = pump.pump_during(session.close()).await;
+    let closed = pump.emit_events_during(session.close()).await;
     pump.flush_events(cancel).await;
     match (why, closed) {
-        (EndReason::Failed(why), _) => EndReason::Failed(why),
-        (_, Err(error)) => EndReason::Broken(format!("its session was not closed: {error}")),
+        (LoopEndReason::Failed(why), _) => LoopEndReason::Failed(why),
+        (_, Err(error)) => {
+            LoopEndReason::Broken(format!("the session of the loop cannot be closed: {error}"))
+        }
         (why, Ok(())) => why,
     }
 }
@@ -60,7 +62,7 @@ struct LoopRunSchedule<'a> {
     plugin: &'a str,
     max_session_bytes: u64,
     pauses: LoopBackoff,
-    /// Time of the last reset of the session's limits.
+    /// Time of the last reset of the usage limits of the loop's session.
     renewed: Instant,
 }
 
@@ -71,14 +73,14 @@ impl LoopRunSchedule<'_> {
         desk: &Arc<LoopService>,
         pump: &mut EventPump,
         cancel: &CancellationToken,
-    ) -> EndReason {
+    ) -> LoopEndReason {
         loop {
             if cancel.is_cancelled() {
-                return EndReason::Interrupted;
+                return LoopEndReason::Interrupted;
             }
             let bytes = session.file_bytes();
             if bytes > self.max_session_bytes {
-                return EndReason::Failed(format!(
+                return LoopEndReason::Failed(format!(
                     "its session has {bytes} bytes, more than the maximum of {}; restart `rind serve` to begin a new session",
                     self.max_session_bytes
                 ));
@@ -88,37 +90,37 @@ impl LoopRunSchedule<'_> {
                 self.renewed = Instant::now();
             }
             let ran = pump
-                .pump_during(session.run_loop_with_service(self.plugin, desk, cancel))
+                .emit_events_during(session.run_loop_with_service(self.plugin, desk, cancel))
                 .await;
             let (delay, reason) = match ran {
-                Ok(LoopReply::Done) => return EndReason::Done,
+                Ok(LoopReply::Done) => return LoopEndReason::Done,
                 Ok(LoopReply::Again { .. }) if cancel.is_cancelled() => {
-                    return EndReason::Interrupted;
+                    return LoopEndReason::Interrupted;
                 }
                 Ok(LoopReply::Again { after, reason }) => {
                     (self.pauses.pause_after_success(after), reason)
                 }
                 // Only the error `Interrupted` ends the loop without a report; any other failure is
                 // reported, even if the loop was cancelled meanwhile.
-                Err(LoopError::Interrupted { .. }) => return EndReason::Interrupted,
+                Err(LoopError::Interrupted { .. }) => return LoopEndReason::Interrupted,
                 Err(error @ LoopError::Unknown { .. }) => {
-                    return EndReason::Failed(error.to_string());
+                    return LoopEndReason::Failed(error.to_string());
                 }
-                Err(LoopError::Failed { why, .. }) => (self.pauses.pause_after_failure(), why),
+                Err(LoopError::Failed { why, .. }) => (self.pauses.next_failure_pause(), why),
                 // Retry after errors of the host too: for example, a full disk may have room later.
-                Err(error) => (self.pauses.pause_after_failure(), error.to_string()),
+                Err(error) => (self.pauses.next_failure_pause(), error.to_string()),
             };
             session.emit_loop_event(Event::LoopWait {
                 plugin: self.plugin.to_owned(),
                 delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-                failures: self.pauses.failures(),
+                failures: self.pauses.n_failures(),
                 reason,
             });
             pump.flush_events(cancel).await;
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => {}
-                () = pump.pump_during(sleep(delay)) => {}
+                () = pump.emit_events_during(sleep(delay)) => {}
             }
         }
     }

@@ -6,8 +6,8 @@
 
 use super::{Content, Message, Origin, Role};
 
-/// Beginning of the message's text. The id of the subagent that holds the turn follows on the same
-/// line, then the summary.
+/// Beginning of the text of a message that replaces an archived turn. The id of the subagent that
+/// holds the turn follows on the same line, then the summary.
 const HEAD: &str = "[archived turn]\nsubagent_id: ";
 
 impl Message {

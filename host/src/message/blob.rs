@@ -5,7 +5,7 @@
 //! tool declares, since both may be wrong and a provider refuses the whole request for a broken
 //! image.
 //!
-//! The module must not know where the bytes are stored. Start from [`Blob::of`].
+//! The module must not know where the bytes are stored. Start from [`Blob::from_bytes`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Blob {
     /// Creates the reference to `bytes`. Images are recognized by their first bytes; for any other
     /// content, the media type is `declared`.
     #[must_use]
-    pub fn of(bytes: &[u8], declared: &str) -> Self {
+    pub fn from_bytes(bytes: &[u8], declared: &str) -> Self {
         let image = detect_image(bytes);
         let media_type = match image {
             Some(image) => image.media_type,
@@ -70,7 +70,7 @@ impl Blob {
 
     /// Returns the reason why no model accepts the blob; `None` if models accept it.
     #[must_use]
-    pub fn unfit(&self) -> Option<String> {
+    pub fn model_rejection_reason(&self) -> Option<String> {
         if !self.is_image() {
             return Some("models take PNG, JPEG, GIF and WebP images only".to_owned());
         }
@@ -120,8 +120,8 @@ impl Attachment {
     /// # Errors
     /// The reason why no model accepts the image.
     pub fn image(bytes: Vec<u8>) -> Result<Self, String> {
-        let blob = Blob::of(&bytes, UNKNOWN);
-        match blob.unfit() {
+        let blob = Blob::from_bytes(&bytes, UNKNOWN);
+        match blob.model_rejection_reason() {
             Some(why) => Err(why),
             None => Ok(Self {
                 blob,
@@ -182,14 +182,14 @@ pub fn detect_image(bytes: &[u8]) -> Option<Image> {
         return found("image/png", side(16).zip(side(20)));
     }
     if bytes.starts_with(b"\xff\xd8\xff") {
-        return found("image/jpeg", jpeg_pixels(bytes));
+        return found("image/jpeg", read_jpeg_dimensions(bytes));
     }
     if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
         let side = |at| Some(u32::from(u16::from_le_bytes(bytes_at(bytes, at)?)));
         return found("image/gif", side(6).zip(side(8)));
     }
     if bytes.starts_with(b"RIFF") && bytes_at(bytes, 8) == Some(*b"WEBP") {
-        return found("image/webp", webp_pixels(bytes));
+        return found("image/webp", read_webp_size(bytes));
     }
     None
 }
@@ -199,7 +199,7 @@ fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 }
 
 /// Walks the segments of a JPEG file up to the frame header, which contains the size.
-fn jpeg_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
+fn read_jpeg_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
         let [mark, kind] = bytes_at(bytes, at)?;
@@ -223,7 +223,7 @@ fn jpeg_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
 }
 
 /// Reads the size of a WebP image from its first chunk, which is one of three kinds.
-fn webp_pixels(bytes: &[u8]) -> Option<(u32, u32)> {
+fn read_webp_size(bytes: &[u8]) -> Option<(u32, u32)> {
     let chunk: [u8; 4] = bytes_at(bytes, 12)?;
     match &chunk {
         b"VP8 " => {
@@ -285,7 +285,8 @@ mod tests {
 
     #[test]
     fn what_is_declared_counts_only_where_the_bytes_do_not_tell() {
-        let media_type = |bytes: &[u8], declared: &str| Blob::of(bytes, declared).media_type;
+        let media_type =
+            |bytes: &[u8], declared: &str| Blob::from_bytes(bytes, declared).media_type;
         assert_eq!(media_type(&png(1, 1), "text/html"), "image/png");
         assert_eq!(media_type(b"%PDF", "application/pdf"), "application/pdf");
         for declared in ["image/png", "", "a", "a/", "a/b c", "a/b/c", "\u{1b}/x"] {
@@ -296,14 +297,14 @@ mod tests {
     #[test]
     fn a_blob_is_shown_as_its_type_and_size() {
         let shown = |size| {
-            let mut blob = Blob::of(&png(1, 1), "");
+            let mut blob = Blob::from_bytes(&png(1, 1), "");
             blob.size = size;
             blob.to_string()
         };
         assert_eq!(shown(999), "[image/png, 999 B]");
         assert_eq!(shown(12_345), "[image/png, 12 KB]");
         assert_eq!(shown(2_097_152), "[image/png, 2.0 MB]");
-        let mut forged = Blob::of(b"x", "");
+        let mut forged = Blob::from_bytes(b"x", "");
         forged.media_type = "\u{1b}[2J/\nx".to_owned();
         assert_eq!(
             forged.unshown_blob_placeholder("too large"),

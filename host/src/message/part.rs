@@ -186,7 +186,7 @@ impl Parts {
 
     /// Truncates text and JSON to `limit` bytes in total and appends the number of missing bytes.
     /// Truncated JSON becomes text.
-    pub fn cut(&mut self, limit: usize) {
+    pub fn truncate_to(&mut self, limit: usize) {
         let (mut room, mut n_missing) = (limit, 0);
         for part in &mut self.0 {
             if matches!(part, Part::Blob(_)) {
@@ -216,7 +216,7 @@ mod tests {
 
     fn mixed() -> Parts {
         let value = json!({"é": 1});
-        let blob = Blob::of(b"GIF89a\x01\0\x01\0", "");
+        let blob = Blob::from_bytes(b"GIF89a\x01\0\x01\0", "");
         vec![Part::text("abc"), Part::Json { value }, Part::Blob(blob)].into()
     }
 
@@ -250,14 +250,14 @@ mod tests {
     fn a_cut_counts_text_and_json_and_leaves_blobs() {
         let cut = |limit| {
             let mut parts = mixed();
-            parts.cut(limit);
+            parts.truncate_to(limit);
             parts.text().into_owned()
         };
         assert_eq!(cut(11), "abc\n{\"é\":1}\n[image/gif, 10 B]");
         assert_eq!(cut(6), "abc\n{\"\n[image/gif, 10 B]\n[cut: 6 more bytes]");
         assert_eq!(cut(0), "[image/gif, 10 B]\n[cut: 11 more bytes]");
         let mut text = Parts::from("abcdef");
-        text.cut(4);
+        text.truncate_to(4);
         assert_eq!(text, "abcd\n[cut: 2 more bytes]");
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{ModelProfile, Price, Table};
 
-/// Month in which the table was compiled.
+/// Month in which the built-in table of models was compiled.
 pub const LIST_DATE: &str = "2026-11";
 
 /// Table of models in JSON. Prices are list prices, without batch discounts and long-context
@@ -60,7 +60,7 @@ pub(crate) fn find_price(model: &str) -> Option<Price> {
     find_longest_prefix(&normalize_model_name(model), &model_list().models)?.price
 }
 
-/// Returns the names of the models in the table.
+/// Returns the names of the models in the built-in table.
 pub(crate) fn model_names() -> impl Iterator<Item = &'static String> {
     model_list().models.keys()
 }
@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use crate::model::Models;
 
-    fn of(model: &str) -> ModelProfile {
-        Models::default().of(model, ModelProfile::default())
+    fn default_model_profile(model: &str) -> ModelProfile {
+        Models::default().model_profile(model, ModelProfile::default())
     }
 
     #[test]
@@ -173,7 +173,12 @@ mod tests {
 
     #[test]
     fn windows_and_answers_are_known_of_current_models_only_by_their_whole_name() {
-        let known = |model: &str| (of(model).window_tokens, of(model).answer_tokens);
+        let known = |model: &str| {
+            (
+                default_model_profile(model).window_tokens,
+                default_model_profile(model).answer_tokens,
+            )
+        };
         assert_eq!(known("claude-haiku-4-5"), (Some(200_000), Some(64_000)));
         let routed = "openrouter/anthropic/claude-sonnet-5.5";
         assert_eq!(known(routed), (Some(1_000_000), Some(128_000)));
@@ -191,15 +196,15 @@ mod tests {
                       openai/o3 o4-mini qwen2.5vl:7b Qwen/Qwen2.5-VL-7B-Instruct llava llama3.2-vision google/gemini-2.5-pro \
                       gpt-6.1-sol claude-opus-9";
         for model in seeing.split_whitespace() {
-            assert_eq!(of(model).images, Some(true), "{model}");
+            assert_eq!(default_model_profile(model).images, Some(true), "{model}");
         }
         let blind =
             "claude-2.1 gpt-3.5-turbo gpt-4 o1-mini o3-mini deepseek-v4-pro gpt-4o-audio-preview";
         for model in blind.split(' ') {
-            assert_eq!(of(model).images, Some(false), "{model}");
+            assert_eq!(default_model_profile(model).images, Some(false), "{model}");
         }
         for model in "llama3.2 deepseek-chat test-model scripted gpt-4-0613".split(' ') {
-            assert_eq!(of(model).images, None, "{model}");
+            assert_eq!(default_model_profile(model).images, None, "{model}");
         }
     }
 
@@ -215,11 +220,14 @@ mod tests {
             answer_tokens: Some(1_000),
             ..ModelProfile::default()
         };
-        let profile = own.of("gpt-4o-2024-11-20", told.clone());
+        let profile = own.model_profile("gpt-4o-2024-11-20", told.clone());
         let found = (profile.window_tokens, profile.answer_tokens, profile.images);
         assert_eq!(found, (Some(9_000), Some(1_000), Some(true)));
-        assert_eq!(own.of("gpt-4o", told).price.map(|p| p.input), Some(2.5));
-        let profile = own.of("my/model", ModelProfile::default());
+        assert_eq!(
+            own.model_profile("gpt-4o", told).price.map(|p| p.input),
+            Some(2.5)
+        );
+        let profile = own.model_profile("my/model", ModelProfile::default());
         assert_eq!((profile.images, profile.tools), (Some(true), Some(false)));
         for bad in [
             "m = {window = 1}",

@@ -2,7 +2,8 @@
 //! reasoning and tools, and prices.
 //!
 //! Owns the built-in table, the profiles of the operator (section `[models]`), and the lookup by
-//! name. It must not depend on servers or on callers of a model. Start from [`Models::of`].
+//! name. It must not depend on servers or on callers of a model. Start from
+//! [`Models::model_profile`].
 
 mod list;
 mod price;
@@ -51,7 +52,8 @@ pub struct ModelProfile {
 }
 
 impl ModelProfile {
-    /// Replaces unknown values by those of `weaker`, a profile of lower precedence.
+    /// Fills the unknown values of this profile with those of `weaker`, a profile of lower
+    /// precedence.
     #[must_use]
     pub fn or(self, weaker: Self) -> Self {
         Self {
@@ -90,7 +92,7 @@ impl Models {
     /// Returns the profile of a model. The operator's values take precedence over the values that
     /// the server `reported`, and the server's values over the built-in table.
     #[must_use]
-    pub fn of(&self, model: &str, reported: ModelProfile) -> ModelProfile {
+    pub fn model_profile(&self, model: &str, reported: ModelProfile) -> ModelProfile {
         let own = find_longest_prefix(model, &self.0)
             .cloned()
             .unwrap_or_default();

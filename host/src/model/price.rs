@@ -45,7 +45,7 @@ impl Price {
     /// Returns the cost in dollars of the tokens of one request. Cached tokens are part of the
     /// input and have their own prices.
     #[must_use]
-    pub fn of(&self, usage: &Usage) -> f64 {
+    pub fn cost_of(&self, usage: &Usage) -> f64 {
         let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
         let plain = usage
             .input_tokens

@@ -15,7 +15,7 @@ pub(super) const MAX_RECORDS: u32 = 200;
 /// Maximum length in bytes of the target and of the reason of a record.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// Recorder of the file accesses of one plugin in one call that failed or were refused.
+/// Recorder of failed and refused file accesses of one plugin in one call.
 #[derive(Clone)]
 pub(super) struct AccessLog {
     pub(super) backing: Arc<SharedPluginState>,

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use super::convert;
 use super::instance::InstanceSlot;
 use super::sanitize::CallSanitizer;
-use crate::point::agent_loop::{AgentLoop, TurnPrimitives};
+use crate::point::agent_loop::{AgentLoop, TurnPrimitiveSender};
 use crate::point::caller::Caller;
 use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
@@ -21,7 +21,7 @@ pub(super) const INTERFACE: &str = "agent-loop";
 /// Agent loop of a plugin in a session.
 pub(super) struct PluginAgentLoop {
     pub(super) plugin: String,
-    /// Slot of the plugin instance that runs only the agent loop.
+    /// Slot of the separate plugin instance that runs only the agent loop.
     pub(super) slot: Arc<InstanceSlot>,
     /// Time for which the guest may compute during one turn.
     pub(super) deadline: Duration,
@@ -35,7 +35,7 @@ impl AgentLoop for PluginAgentLoop {
     fn run_turn(
         &self,
         caller: Caller,
-        turn: TurnPrimitives,
+        turn: TurnPrimitiveSender,
     ) -> BoxFuture<'static, Result<(), Failure>> {
         let (slot, deadline) = (self.slot.clone(), self.deadline);
         Box::pin(async move {
@@ -48,7 +48,7 @@ impl AgentLoop for PluginAgentLoop {
 async fn call_guest(
     slot: &InstanceSlot,
     caller: &Caller,
-    turn: TurnPrimitives,
+    turn: TurnPrimitiveSender,
 ) -> Result<(), Failure> {
     let mut busy = slot.acquire_instance(caller).await?;
     let instance = &mut busy.instance;

@@ -32,7 +32,9 @@ pub(super) fn misplaced_plugin_advice(folder: &Path, held: Option<&InMemoryFolde
     }
     if let Some(name) = found(is_component_file) {
         let name = name.escape_debug();
-        return format!("put the manifest of {name} beside it, or move the folder away");
+        return format!(
+            "put the manifest of the component {name} into this folder, or move the folder away"
+        );
     }
     "write one, or move the folder away when it is for something else".to_owned()
 }

@@ -6,7 +6,7 @@
 use super::contract;
 use super::exports::OTHERS;
 use super::imports::FILES;
-pub use super::imports::{IMPORTS, ImportRequirement, ImportRow, Limit};
+pub use super::imports::{IMPORTS, ImportRow, InterfaceImportRequirement, Limit};
 use super::manifest::Manifest;
 use super::{Error, foreign};
 use crate::grant::decide::{Decision, GrantStatus};
@@ -42,7 +42,7 @@ fn refused_interface_error(interface: &str, why: String) -> Result<(), Error> {
     })
 }
 
-/// Checks one import against the manifest.
+/// Checks that a component with this manifest may import an interface.
 pub fn check_import(manifest: &Manifest, interface: &str) -> Result<(), Error> {
     if let Some(why) = foreign::unsupported_wasi_reason(interface) {
         return refused_interface_error(interface, why);
@@ -79,24 +79,27 @@ pub fn check_import_granted(granted: &Granted, interface: &str) -> Result<(), Er
 /// the error names the policy line, because changing the manifest would not help.
 pub fn check_import_decision(decision: &Decision, interface: &str) -> Result<(), Error> {
     check_import_granted(&decision.granted(), interface).or_else(|error| {
-        let needs = find_import_row(interface).map_or(ImportRequirement::Nothing, |row| row.needs);
+        let needs =
+            find_import_row(interface).map_or(InterfaceImportRequirement::Nothing, |row| row.needs);
         match list_denials(decision, |capability| needs.is_satisfied_by(capability)) {
             None => Err(error),
             Some(why) => {
-                refused_interface_error(interface, format!("which the policy denies: {why}"))
+                let why = format!("for which the policy denies the permission: {why}");
+                refused_interface_error(interface, why)
             }
         }
     })
 }
 
-/// Checks one export against a decision; see [`check_import_decision`].
+/// Checks that the decision about a plugin's permissions lets its component have this export; see
+/// [`check_import_decision`].
 pub fn check_export_decision(decision: &Decision, export: &str) -> Result<(), Error> {
     check_export_granted(&decision.granted(), export).map_err(|error| {
         match list_denials(decision, |capability| *capability == Capability::Session) {
             None => error,
             Some(why) => Error::Export {
                 export: export.to_owned(),
-                why: format!("which the policy denies: {why}"),
+                why: format!("for which the policy denies the permission: {why}"),
             },
         }
     })
@@ -136,7 +139,7 @@ fn can_change_conversation(row: &catalog::PointRow) -> bool {
 
 /// Whether hooks of the point `export` see parts of the conversation. Hooks that only observe need
 /// no capability for that.
-pub fn shows_conversation(export: &str) -> bool {
+pub fn exposes_conversation(export: &str) -> bool {
     !matches!(export, "session-start" | "session-end")
         && catalog::CATALOG.iter().any(|row| row.name == export)
 }
@@ -171,7 +174,7 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
     let Some(row) = catalog::CATALOG.iter().find(|row| row.name == point) else {
         return refuse("which is not an interface of the contract".to_owned());
     };
-    if can_change_conversation(row) && !manifest.has(SideEffect::Session) {
+    if can_change_conversation(row) && !manifest.has_side_effect(SideEffect::Session) {
         return refuse(format!(
             "a {} point, which needs `side_effects = [\"session\"]` in plugin.toml",
             row.kind
@@ -180,8 +183,8 @@ pub fn check_export(manifest: &Manifest, interface: &str) -> Result<Export, Erro
     Ok(Export::Hook(row))
 }
 
-/// Refuses an export that has the name of a contract interface but is not an interface: it would be
-/// a hook that is never called.
+/// Refuses an export that has the name of a contract interface but is not an interface: the host
+/// would never call it, although its author meant it as a hook.
 pub fn check_export_shape(export: &str) -> Result<(), Error> {
     if contract::split_interface(export).is_none() {
         return Ok(());

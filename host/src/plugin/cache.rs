@@ -41,7 +41,7 @@ const SWEPT: &str = "swept";
 /// Suffix of the names of entries.
 const ENTRY_SUFFIX: &str = ".cwasm";
 
-/// Length of the keyed hash at the beginning of an entry, in bytes.
+/// Length of the keyed hash at the beginning of a cache entry, in bytes.
 const MAC_BYTES: usize = 32;
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub struct ComponentBytes {
     pub path: PathBuf,
     /// Bytes of the complete component.
     pub bytes: Vec<u8>,
-    /// Digest of the bytes: `sha256:` and 64 hex digits.
+    /// Digest of the component's bytes: `sha256:` and 64 hex digits.
     pub digest: String,
 }
 
@@ -74,7 +74,7 @@ impl ComponentBytes {
                 limit: MAX_COMPONENT_BYTES,
             });
         }
-        let digest = sha256_digest(&<sha2::Sha256 as sha2::Digest>::digest(&bytes));
+        let digest = compute_sha256(&<sha2::Sha256 as sha2::Digest>::digest(&bytes));
         Ok(Self {
             path: path.to_owned(),
             bytes,
@@ -83,14 +83,14 @@ impl ComponentBytes {
     }
 
     /// Returns the error for a component that needs a host other than Rind.
-    pub fn other_host_error(&self, message: String) -> Error {
+    pub fn foreign_component_error(&self, message: String) -> Error {
         Error::Foreign {
             path: self.path.clone(),
             message,
         }
     }
 
-    /// Returns the error for bytes that are not a valid component.
+    /// Returns the error for a file whose bytes are not a valid component.
     pub(super) fn invalid_component_error(&self, message: String) -> Error {
         Error::Compile {
             path: self.path.clone(),
@@ -99,7 +99,7 @@ impl ComponentBytes {
     }
 }
 
-fn sha256_digest(bytes: &[u8]) -> String {
+fn compute_sha256(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -112,7 +112,7 @@ impl CompileCache {
         let key = match read_key(key_file)? {
             Some(key) => key,
             None => {
-                create_key(key_file)?;
+                create_cache_key_file(key_file)?;
                 // Two processes may create the key at the same time: only one key is stored, and
                 // both processes use it.
                 read_key(key_file)?.unwrap_or_default()
@@ -122,7 +122,7 @@ impl CompileCache {
             folder: folder.to_owned(),
             key,
         };
-        if file_age(&folder.with_extension(SWEPT)).is_none_or(|age| age > DAY) {
+        if read_file_age(&folder.with_extension(SWEPT)).is_none_or(|age| age > DAY) {
             cache.remove_old_cache_entries();
         }
         Ok(cache)
@@ -138,8 +138,8 @@ impl CompileCache {
                 continue;
             };
             let (path, is_folder) = (found.path(), found.file_type().is_ok_and(|t| t.is_dir()));
-            let is_older = |than| file_age(&path).is_some_and(|age| age > than);
-            if !is_folder && is_entry_name(&name) && is_older(KEPT) {
+            let is_older = |than| read_file_age(&path).is_some_and(|age| age > than);
+            if !is_folder && is_cache_entry_name(&name) && is_older(KEPT) {
                 let _ = fs::remove_file(&path);
             } else if is_folder && name.starts_with(FOLDER_PREFIX) && is_older(DAY) {
                 let _ = fs::remove_dir_all(&path);
@@ -258,7 +258,7 @@ impl CompileCache {
         let bytes = fs::read(entry).ok()?;
         let (mac, code) = bytes.split_at_checked(MAC_BYTES)?;
         let mac = blake3::Hash::from_slice(mac).ok()?;
-        // `blake3::Hash` compares in constant time.
+        // Two values of `blake3::Hash` are compared in constant time.
         if self.compute_entry_hash(entry, code) != mac {
             tracing::warn!(entry = %entry.display(), "compiled component lacks this host's signature; it is compiled again");
             return None;
@@ -269,13 +269,13 @@ impl CompileCache {
 
 /// Whether a file name has exactly the form of the names that [`CompileCache::cache_entry_path`]
 /// returns.
-fn is_entry_name(name: &str) -> bool {
+fn is_cache_entry_name(name: &str) -> bool {
     let digest = name.strip_suffix(ENTRY_SUFFIX).unwrap_or_default();
     digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Returns the time since the file was last written or touched; `None` if the file does not exist.
-fn file_age(path: &Path) -> Option<Duration> {
+fn read_file_age(path: &Path) -> Option<Duration> {
     let modified = fs::symlink_metadata(path).ok()?.modified().ok()?;
     // If the modification time is in the future, the age is 0.
     Some(modified.elapsed().unwrap_or_default())
@@ -284,7 +284,7 @@ fn file_age(path: &Path) -> Option<Duration> {
 /// Records that an entry was used by setting its modification time: access times are often not kept
 /// (`noatime`).
 fn mark_cache_entry_used(entry: &Path) {
-    if file_age(entry).is_some_and(|age| age > DAY) {
+    if read_file_age(entry).is_some_and(|age| age > DAY) {
         let file = fs::File::open(entry);
         let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
     }
@@ -313,14 +313,14 @@ fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
 }
 
 /// Creates the key file, unless another process has just created it.
-fn create_key(path: &Path) -> Result<(), Error> {
+fn create_cache_key_file(path: &Path) -> Result<(), Error> {
     let random = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()].map(uuid::Uuid::into_bytes);
     let key = *blake3::hash(&random.concat()).as_bytes();
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::io("write", path))?;
     file.write_all(&key).map_err(Error::io("write", path))?;
     match file.persist_noclobber(path) {
-        // A file of the wrong length is not a key and is replaced.
+        // A key file of the wrong length contains no usable key and is replaced.
         Err(e) if fs::metadata(path).is_ok_and(|found| found.len() != 32) => e
             .file
             .persist(path)

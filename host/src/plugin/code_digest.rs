@@ -9,7 +9,7 @@ use wasmparser::BinaryReader;
 /// Length of the header of a component.
 const HEADER_BYTES: usize = 8;
 
-/// Id that marks a section as a custom section.
+/// Id of custom sections in a WebAssembly component.
 const CUSTOM: u8 = 0;
 
 /// Prefix of the names of custom sections that this host writes.
@@ -28,8 +28,8 @@ pub(super) fn native_code_digest(component: &[u8]) -> Option<String> {
         let n_bytes = usize::try_from(reader.read_var_u32().ok()?).ok()?;
         let body = reader.read_bytes(n_bytes).ok()?;
         if id != CUSTOM || !is_host_section(body) {
-            // Hash id and length too, so that two different lists of sections never produce the
-            // same input.
+            // Hash the id and the length of each section too, so that two different lists of
+            // sections never produce the same input.
             hasher.update(sections.get(start..reader.current_position())?);
         }
     }

@@ -181,7 +181,7 @@ fn check_listed_command(
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(fits) {
         return Err(format!(
-            "a name is made of 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`"
+            "the name of a command is made of 1 to {MAX_NAME_BYTES} of a-z, 0-9 and `-`"
         ));
     }
     if before.iter().any(|other| other.name == *name) {
@@ -239,9 +239,9 @@ mod tests {
         assert!(check_listed_command(&spec("a", "Does it", None), &[]).is_ok());
         let key = format!("AKIA{}", "Z7QX3M5R2T6P4WKV");
         for (name, description, arguments, part) in [
-            ("", "x", None, "a name is made of"),
-            ("Up", "x", None, "a name is made of"),
-            ("a b", "x", None, "a name is made of"),
+            ("", "x", None, "the name of a command is made of"),
+            ("Up", "x", None, "the name of a command is made of"),
+            ("a b", "x", None, "the name of a command is made of"),
             ("a", " ", None, "one line"),
             ("a", "x\ny", None, "one line"),
             ("a", &"x".repeat(201), None, "one line"),

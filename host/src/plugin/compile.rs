@@ -1,9 +1,10 @@
-//! Compiles components to native code, in a child process if a helper program is configured.
+//! Compiles components to native code, in a child process if a helper program is set. The helper is
+//! the program of the host itself, started with other arguments.
 //!
 //! Components come from untrusted authors, and a compiler has no deadline; only a process can be
 //! killed reliably. The child gets the bytes in a private directory, writes the native code there,
 //! and can access nothing else. The host trusts the native code because the directory is private
-//! and the child is this same program. Start from [`Compiler`].
+//! and the child runs the same program as the host. Start from [`Compiler`].
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,9 +21,9 @@ use super::function_store::{FunctionStore, MIN_COMPONENT_BYTES};
 use super::precompiled::Precompiled;
 use super::{Error, engine, foreign};
 use crate::tool::process::confine::{
-    ConfinementObstacle, cap_memory_and_time, confine_this_process, die_with_parent,
+    ConfinementObstacle, confine_this_process, die_with_parent, limit_memory_and_cpu,
 };
-use crate::tool::process::{Ending, Finished, Process};
+use crate::tool::process::{Finished, Process, ProcessEnding};
 
 /// Hidden subcommand of the program that runs the compile helper.
 pub const COMPILE_COMMAND: &str = "__compile";
@@ -123,7 +124,8 @@ impl Compiler {
         let input = private.path().join(INPUT);
         fs::write(&input, &component.bytes).map_err(Error::io("write", &input))?;
         let kept = private.path().join(FUNCTIONS);
-        // If this file cannot be written, the child compiles every function.
+        // If the file with the cached functions cannot be written, the compiling process compiles
+        // every function.
         let keeps = functions.is_some_and(|functions| fs::write(&kept, functions).is_ok());
         let args: Vec<OsString> = vec![
             COMPILE_COMMAND.into(),
@@ -144,10 +146,10 @@ impl Compiler {
         .map_err(|error| Error::Start {
             message: error.to_string(),
         })?;
-        if finished.ending == Ending::Exited(1)
+        if finished.ending == ProcessEnding::Exited(1)
             && let Ok(message) = fs::read_to_string(private.path().join(FOREIGN))
         {
-            return Err(component.other_host_error(message));
+            return Err(component.foreign_component_error(message));
         }
         self.check_helper_exit(&finished, component)?;
         let output = private.path().join(OUTPUT);
@@ -174,18 +176,20 @@ impl Compiler {
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ").to_owned();
         let message = match finished.ending {
-            Ending::Exited(0) => return Ok(()),
-            Ending::Deadline | Ending::Cancelled => {
+            ProcessEnding::Exited(0) => return Ok(()),
+            ProcessEnding::Deadline | ProcessEnding::Cancelled => {
                 return Err(self.compile_timeout_error(component));
             }
-            Ending::Exited(1) => said,
+            ProcessEnding::Exited(1) => said,
             _ if said.contains(OUT_OF_MEMORY) => format!(
                 "compiling it takes more than {} MiB of memory",
                 self.memory_limit >> 20
             ),
-            Ending::Exited(code) => format!("the compiler failed with exit code {code}: {said}"),
-            Ending::Exceeded(limit) => format!("the compiler was stopped: {limit}"),
-            Ending::Signaled(signal) => {
+            ProcessEnding::Exited(code) => {
+                format!("the compiler failed with exit code {code}: {said}")
+            }
+            ProcessEnding::Exceeded(limit) => format!("the compiler was stopped: {limit}"),
+            ProcessEnding::Signaled(signal) => {
                 format!("the compiler was ended by signal {signal}: {said}")
             }
         };
@@ -213,8 +217,8 @@ impl Compiler {
             .spawn(move || {
                 let compiled = Component::from_binary(&engine, &bytes);
                 let compiled = compiled.and_then(|component| component.serialize());
-                let compiled =
-                    compiled.map_err(|error| (error, foreign::describe_disabled_proposals(&bytes)));
+                let compiled = compiled
+                    .map_err(|error| (error, foreign::describe_disabled_wasm_proposals(&bytes)));
                 // After the time limit the receiver is gone, and the result is dropped.
                 let _ = done.send(compiled);
             })
@@ -226,7 +230,7 @@ impl Compiler {
             Ok(Err(_)) => {
                 Err(component.invalid_component_error("internal error of the compiler".to_owned()))
             }
-            Ok(Ok(Err((_, Some(message))))) => Err(component.other_host_error(message)),
+            Ok(Ok(Err((_, Some(message))))) => Err(component.foreign_component_error(message)),
             Ok(Ok(Err((error, None)))) => {
                 Err(component.invalid_component_error(format!("{error:#}")))
             }
@@ -238,10 +242,11 @@ impl Compiler {
 /// Names of the files in the private directory.
 const INPUT: &str = "component.wasm";
 const OUTPUT: &str = "component.cwasm";
-/// File with the cached functions of the last compilation, if functions are cached. The child
-/// replaces the file.
+/// File with the cached functions of the last compilation, if functions are cached. The compiling
+/// process replaces the file.
 const FUNCTIONS: &str = "functions";
-/// File with an error message, written if the component needs a host other than Rind.
+/// Name of a file with an error message, which is written if the component needs a host other than
+/// Rind.
 const FOREIGN: &str = "foreign";
 /// File with the reason why the kernel does not confine the process, written only in that case.
 const UNCONFINED: &str = "unconfined";
@@ -262,11 +267,11 @@ pub fn run_compile_helper(mut args: impl Iterator<Item = OsString>) -> Result<()
     };
     let folder = PathBuf::from(args.next().unwrap_or_default());
     die_with_parent();
-    cap_memory_and_time(memory, seconds).map_err(|e| format!("resource limits: {e}"))?;
+    limit_memory_and_cpu(memory, seconds).map_err(|e| format!("resource limits: {e}"))?;
     match confine_this_process(&folder) {
         Ok(()) => {}
         // If the kernel cannot confine a process, the compiler still runs: it is safe Rust code,
-        // even on untrusted bytes. `rind doctor` reports that it is not confined.
+        // even on untrusted bytes. `rind doctor` reports that the compiler is not confined.
         Err(ConfinementObstacle::Missing(why)) => {
             fs::write(folder.join(UNCONFINED), why).map_err(|e| format!("cannot store it: {e}"))?;
         }
@@ -282,8 +287,9 @@ pub fn run_compile_helper(mut args: impl Iterator<Item = OsString>) -> Result<()
     let engine = create_compile_engine(functions.clone())?;
     // Not `Component::new`: that would also map the code as executable.
     let code = engine.precompile_component(&bytes).map_err(|error| {
-        if let Some(message) = foreign::describe_disabled_proposals(&bytes) {
-            // If this file cannot be written, the engine's own message is shown.
+        if let Some(message) = foreign::describe_disabled_wasm_proposals(&bytes) {
+            // If the file with this more precise message cannot be written, the engine's own
+            // message is shown.
             let _ = fs::write(folder.join(FOREIGN), message);
         }
         format!("{error:#}")

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::Error;
 use super::discover::FoundPlugin;
-use super::load::{LeftOut, LoadedPlugin, PluginSet, Why};
-use crate::near::nearest_name;
+use super::load::{LeftOutPlugin, LeftOutReason, LoadedPlugin, PluginSet};
+use crate::near::find_nearest_name;
 
 /// Sorts plugins so that each follows its dependencies, and removes plugins that have unmet
 /// dependencies or implement unknown points. Removing one plugin may leave another one without its
@@ -16,7 +16,7 @@ pub(super) fn resolve_dependencies(set: &mut PluginSet) {
     set.plugins
         .sort_by(|a, b| a.manifest.name.cmp(&b.manifest.name));
     while let Some((at, error)) = find_unmet_dependency(&set.plugins) {
-        leave_out_plugin(set, at, error);
+        exclude_plugin(set, at, error);
     }
     let mut ordered: Vec<Arc<LoadedPlugin>> = Vec::with_capacity(set.plugins.len());
     loop {
@@ -39,12 +39,12 @@ pub(super) fn resolve_dependencies(set: &mut PluginSet) {
         .collect();
     while !set.plugins.is_empty() {
         let message = format!("its dependencies form a cycle: {}", cycle.join(", "));
-        leave_out_plugin(set, 0, Error::Dependency { message });
+        exclude_plugin(set, 0, Error::Dependency { message });
     }
     set.plugins = ordered;
 }
 
-fn leave_out_plugin(set: &mut PluginSet, at: usize, error: Error) {
+fn exclude_plugin(set: &mut PluginSet, at: usize, error: Error) {
     let plugin = set.plugins.remove(at);
     let found = FoundPlugin {
         trust: plugin.trust,
@@ -52,8 +52,12 @@ fn leave_out_plugin(set: &mut PluginSet, at: usize, error: Error) {
     };
     let name = plugin.manifest.name.clone();
     let may_block = super::relied::has_blocking_hook(&plugin);
-    set.left_out
-        .push(LeftOut::new(name, found, Why::Failed(error), may_block));
+    set.left_out.push(LeftOutPlugin::new(
+        name,
+        found,
+        LeftOutReason::Failed(error),
+        may_block,
+    ));
 }
 
 /// Returns the index of the first plugin that has an unmet dependency or implements an unknown
@@ -88,7 +92,7 @@ fn find_unmet_dependency(plugins: &[Arc<LoadedPlugin>]) -> Option<(usize, Error)
                 None => format!("plugin `{owner}` is not loaded"),
                 Some(other) if !other.manifest.points.contains_key(name) => {
                     let known = other.manifest.points.keys().map(String::as_str);
-                    let meant = nearest_name(name, known).map_or_else(String::new, |meant| {
+                    let meant = find_nearest_name(name, known).map_or_else(String::new, |meant| {
                         format!("; did you mean `{owner}.{meant}`?")
                     });
                     format!("plugin `{owner}` declares no point `{name}`{meant}")

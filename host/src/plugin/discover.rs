@@ -9,7 +9,7 @@ use super::{astray, files};
 use crate::grant::Trust;
 use crate::grant::held::InMemoryFolder;
 
-/// Directory that contains plugins, or that is itself the directory of one plugin.
+/// Directory in which plugins are searched, or directory of one plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Trust in the plugins that are found at `path`.
@@ -19,7 +19,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Creates a source; plugins found in it get its trust.
+    /// Creates a source of plugins. Plugins that are found in it get its trust.
     pub fn new(trust: Trust, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self { trust, path }
@@ -38,8 +38,8 @@ pub struct FoundPlugin {
 /// Lists the plugin directories in `sources`, most trusted first, then plugins in memory, then by
 /// path. A source is a directory of plugins; a missing one contains none. A local source may also
 /// be a plugin itself. If a local source is neither a plugin nor contains plugins, the source
-/// itself is listed, so that the error about its missing manifest is shown. Directories covered by
-/// `held` are read from memory.
+/// itself is listed, so that the error about its missing manifest is shown. Directories that the
+/// in-memory copy `held` contains are read from it and not from disk.
 ///
 /// All code finds plugins through this function, so the operator is asked about exactly the plugins
 /// that are loaded.
@@ -68,7 +68,7 @@ pub fn discover(sources: &[Source], held: Option<&InMemoryFolder>) -> Vec<FoundP
 /// first, then plugins in memory, then by path. The core plugins are embedded in the program and
 /// read from memory, so no directory on disk can replace a core plugin by using its name.
 pub(super) fn sort_by_precedence(found: &mut [FoundPlugin], held: Option<&InMemoryFolder>) {
-    let is_on_disk = |folder: &Path| !held.is_some_and(|held| held.covers(folder));
+    let is_on_disk = |folder: &Path| !held.is_some_and(|held| held.is_path_inside(folder));
     found
         .sort_by_cached_key(|found| (found.trust, is_on_disk(&found.folder), found.folder.clone()));
 }

@@ -15,7 +15,7 @@ pub const TICK: Duration = Duration::from_millis(10);
 pub(super) fn config() -> Config {
     engine_config::config(match is_address_space_limited() {
         true => AddressSpace::Narrow,
-        false => AddressSpace::of_platform(cfg!(target_arch = "x86_64")),
+        false => AddressSpace::for_processor(cfg!(target_arch = "x86_64")),
     })
 }
 
@@ -41,8 +41,9 @@ pub fn engine() -> Result<Engine, Error> {
     Ok(engine)
 }
 
-/// Starts the epoch thread, which ends when the engine is dropped. It is a thread instead of a
-/// task, because it must tick even when every worker of the runtime is busy.
+/// Starts the thread that advances the engine's epoch, by which running guests are interrupted. The
+/// thread ends when the engine is dropped. It is a thread instead of a task, because it must tick
+/// even when every worker of the runtime is busy.
 fn start_epoch_thread(engine: &Engine) -> Result<(), Error> {
     let engine = engine.weak();
     let tick = move || {

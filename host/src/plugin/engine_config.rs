@@ -30,8 +30,8 @@ pub(super) enum AddressSpace {
 }
 
 impl AddressSpace {
-    /// Returns the address space that memories reserve on a platform.
-    pub(super) fn of_platform(is_x86_64: bool) -> Self {
+    /// Returns how much address space each memory reserves on x86-64, or on any other processor.
+    pub(super) fn for_processor(is_x86_64: bool) -> Self {
         match is_x86_64 {
             true => Self::Wide,
             false => Self::Narrow,

@@ -22,7 +22,7 @@ pub enum Error {
     NoManifest {
         /// Path of the folder.
         folder: PathBuf,
-        /// Advice that depends on the content of the folder.
+        /// Advice for the user, which depends on the files in the folder.
         todo: String,
     },
     /// `plugin.toml` is not TOML, has unknown keys, or a value of the wrong type. `message` shows
@@ -64,8 +64,8 @@ pub enum Error {
     Foreign {
         /// Path of the component.
         path: PathBuf,
-        /// Target that the file was built for, the target that this host runs, and the target to
-        /// build for.
+        /// Text with the target that the file was built for, the target that this host runs, and
+        /// the target to build for.
         message: String,
     },
     /// Compiling took too long.
@@ -77,7 +77,9 @@ pub enum Error {
         seconds: u64,
     },
     /// The component was built against a version of the contract that this host does not support.
-    #[error("{what}, which needs {wanted} of the contract; this host supports {supported}: {todo}")]
+    #[error(
+        "{what}, which needs {wanted} of the plugin contract; this host supports {supported}: {todo}"
+    )]
     Contract {
         /// Origin of the version, as a clause: `it imports ...` or `it was built with ...`.
         what: String,

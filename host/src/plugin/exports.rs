@@ -38,7 +38,7 @@ pub(super) struct ExportedHook {
     pub(super) binding: &'static dyn PointBinding,
 }
 
-/// Interfaces of the contract that a component exports.
+/// Interfaces of the plugin contract that a component exports.
 #[derive(Default)]
 pub(super) struct ComponentExports {
     pub(super) hooks: Vec<ExportedHook>,
@@ -133,7 +133,8 @@ impl ComponentExports {
         Ok(exports)
     }
 
-    /// Looks up the exported functions in a new instance of `pre` and checks their types.
+    /// Looks up the exported functions in `instance`, which was created from `pre`, and checks
+    /// their types.
     pub(super) fn load_functions(
         &self,
         pre: &InstancePre<HostState>,
@@ -183,7 +184,7 @@ impl ExportedFunctions {
     }
 }
 
-/// Looks up one function and checks its type.
+/// Looks up one exported function in an instance, and checks the function's type.
 fn load_typed_function<Params, Results>(
     store: &mut Store<HostState>,
     instance: &Instance,

@@ -1,4 +1,5 @@
-//! Reads files of plugins: from memory if an [`InMemoryFolder`] covers the path, else from disk.
+//! Reads files of plugins: from memory if the path is inside the directory of an
+//! [`InMemoryFolder`], otherwise from disk.
 //!
 //! Discovery, grant questions and loading all read through this module, so that all three see the
 //! same content. Start from [`read_plugin_file`].
@@ -6,10 +7,11 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::disk::is_dangling_link;
+use crate::disk::is_dangling_symlink;
 use crate::grant::held::InMemoryFolder;
 
-/// Whether there is a regular file at the path.
+/// Whether there is a regular file at the path: in `held` if that folder contains the path,
+/// otherwise on disk.
 pub(super) fn is_regular_file(path: &Path, held: Option<&InMemoryFolder>) -> bool {
     match covering_folder(path, held) {
         Some(held) => held.file(path).is_some(),
@@ -63,7 +65,7 @@ pub(super) fn list_dangling_symlinks(path: &Path, held: Option<&InMemoryFolder>)
         return Vec::new();
     }
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let dangling = entries.filter(|entry| is_dangling_link(&entry.path()));
+    let dangling = entries.filter(|entry| is_dangling_symlink(&entry.path()));
     let mut names: Vec<String> = dangling
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
@@ -91,5 +93,5 @@ fn covering_folder<'a>(
     path: &Path,
     held: Option<&'a InMemoryFolder>,
 ) -> Option<&'a InMemoryFolder> {
-    held.filter(|held| held.covers(path))
+    held.filter(|held| held.is_path_inside(path))
 }

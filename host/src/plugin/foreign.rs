@@ -113,19 +113,19 @@ pub(super) fn unsupported_wasi_reason(interface: &str) -> Option<String> {
         return None;
     }
     let (major, minor) = WASI;
-    let of = match version {
-        "" => "of WASI without a version".to_owned(),
-        version => format!("of WASI {}", crate::text::clean_line(version, 40)),
+    let wasi = match version {
+        "" => "WASI without a version".to_owned(),
+        version => format!("WASI {}", crate::text::clean_line(version, 40)),
     };
     Some(format!(
-        "which is {of}; this host runs WASI {major}.{minor}: {REBUILD}"
+        "which belongs to {wasi}; this host runs WASI {major}.{minor}: {REBUILD}"
     ))
 }
 
 /// Describes a valid component that the engine refuses because it needs disabled proposals; `None`
 /// for a component that is not valid at all. Validates the bytes several times, which is slow, so
 /// it is called only in the compile process.
-pub fn describe_disabled_proposals(bytes: &[u8]) -> Option<String> {
+pub fn describe_disabled_wasm_proposals(bytes: &[u8]) -> Option<String> {
     let is_valid = |features| {
         let mut validator = Validator::new_with_features(features);
         validator.validate_all(bytes).is_ok()
@@ -144,7 +144,7 @@ pub fn describe_disabled_proposals(bytes: &[u8]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "was built for {}; this host runs WASI 0.2 components without them: {REBUILD}",
+        "was built for {}; this host has no support for this, because it runs components for WASI 0.2: {REBUILD}",
         needed.join(", ")
     ))
 }
@@ -163,12 +163,12 @@ mod tests {
         }
         assert_eq!(unsupported_wasi_reason("rind:plugin/log@0.3.0"), None);
         for (other, says) in [
-            ("@0.3.0", "of WASI 0.3.0"),
-            ("@0.3.0-rc-2025-09-16", "of WASI 0.3.0-rc-2025-09-16"),
-            ("@0.2.0-rc-2023-11-10", "of WASI 0.2.0-rc-2023-11-10"),
-            ("@1.0.0", "of WASI 1.0.0"),
-            ("@0.2", "of WASI 0.2;"),
-            ("", "of WASI without a version"),
+            ("@0.3.0", "to WASI 0.3.0"),
+            ("@0.3.0-rc-2025-09-16", "to WASI 0.3.0-rc-2025-09-16"),
+            ("@0.2.0-rc-2023-11-10", "to WASI 0.2.0-rc-2023-11-10"),
+            ("@1.0.0", "to WASI 1.0.0"),
+            ("@0.2", "to WASI 0.2;"),
+            ("", "to WASI without a version"),
         ] {
             let said = unsupported_wasi_reason(&format!("wasi:cli/stdin{other}")).unwrap();
             assert!(said.contains(says), "{said}");

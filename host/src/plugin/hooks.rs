@@ -22,7 +22,7 @@ use super::sanitize::CallSanitizer;
 use crate::point::caller::Caller;
 use crate::point::catalog;
 use crate::point::failure::Failure;
-use crate::point::registry::{HookSpec, Registry};
+use crate::point::registry::{HookRegistry, HookSpec};
 use crate::point::{Hook, PluginPoint, Point, outcome as o, payload as p};
 
 /// Binding of a point to the types of one contract version. It is chosen once, when a component is
@@ -40,7 +40,7 @@ pub(super) trait PointBinding: Send + Sync {
     /// Adds the hook to the registry. `at` is the index of the hook among those of its component.
     fn bind_hook(
         &self,
-        registry: &mut Registry,
+        registry: &mut HookRegistry,
         spec: HookSpec,
         slot: Arc<InstanceSlot>,
         at: usize,
@@ -50,11 +50,12 @@ pub(super) trait PointBinding: Send + Sync {
 /// Types of a point in version `V` of the contract, and the conversions between them and the host's
 /// types.
 pub(super) trait VersionedPointTypes<V>: Point {
-    /// Generated bindings of the point's interface in one instance.
+    /// Generated bindings with which the host calls the point's interface in a plugin instance.
     type Guest: Send + Sync + 'static;
     type Answer: Send + Sync + 'static;
 
-    /// Finds the interface in an instance and checks its types.
+    /// Finds the interface of the point in a plugin instance, and checks the types of its
+    /// functions.
     fn find_guest_interface(
         pre: &InstancePre<HostState>,
         store: &mut Store<HostState>,
@@ -69,7 +70,7 @@ pub(super) trait VersionedPointTypes<V>: Point {
         payload: &Self::Payload,
     ) -> impl Future<Output = wasmtime::Result<Result<Self::Answer, wt::Error>>> + Send;
 
-    /// Converts an answer into an outcome. `sanitizer` belongs to the call that returned the
+    /// Converts an answer into an outcome. `sanitizer` is that of the guest call that returned the
     /// answer.
     fn convert_outcome(answer: Self::Answer, sanitizer: CallSanitizer<'_>) -> Self::Outcome;
 }
@@ -78,7 +79,7 @@ pub(super) trait VersionedPointTypes<V>: Point {
 /// [`VersionedPointTypes`] for the points that differ.
 pub(super) struct CurrentVersion;
 
-/// Point `P` with the types of version `V`.
+/// Point `P` with the types of the contract version `V`.
 pub(super) struct TypedPoint<P, V>(PhantomData<fn() -> (P, V)>);
 
 impl<P, V> TypedPoint<P, V> {
@@ -97,7 +98,7 @@ impl<P: VersionedPointTypes<V>, V: 'static> PointBinding for TypedPoint<P, V> {
 
     fn bind_hook(
         &self,
-        registry: &mut Registry,
+        registry: &mut HookRegistry,
         spec: HookSpec,
         slot: Arc<InstanceSlot>,
         at: usize,
@@ -157,7 +158,8 @@ impl<P: VersionedPointTypes<V>, V: 'static> Hook<P> for WasmHook<P, V> {
     }
 }
 
-/// Points of the newest version, with the generated types that the table of points names.
+/// Extension points of the newest contract version, with the generated types that the table of
+/// points names.
 mod current {
     use wasmtime::Store;
     use wasmtime::component::{Instance, InstancePre};
@@ -165,7 +167,9 @@ mod current {
     use super::super::bindings::exports::rind::plugin as exports;
     use super::super::bindings::rind::plugin::outcomes::*;
     use super::super::bindings::rind::plugin::types::Error;
-    use super::super::convert::{PassPayload, PassUnconverted, PayloadArgument, SanitizeOutcome};
+    use super::super::convert::{
+        PassPayload, PassUnconvertedPayload, PayloadArgument, SanitizeOutcome,
+    };
     use super::{
         CallSanitizer, CurrentVersion, HostState, PointBinding, TypedPoint, VersionedPointTypes,
     };
@@ -215,18 +219,18 @@ pub(super) use current::find_current_binding;
 
 /// Binds every hook that the component exports.
 pub(super) fn bind_hooks(
-    registry: &mut Registry,
+    registry: &mut HookRegistry,
     slot: &Arc<InstanceSlot>,
     background: &Arc<InstanceSlot>,
     plugin: &LoadedPlugin,
     spec: &dyn Fn(&catalog::PointRow) -> HookSpec,
 ) {
     let hooks = plugin
-        .template()
+        .instance_template()
         .into_iter()
         .flat_map(|template| &template.exports.hooks);
     for (at, hook) in hooks.enumerate() {
-        if let Some(row) = catalog::find(hook.point)
+        if let Some(row) = catalog::find_point(hook.point)
             && plugin.hook_settings(hook.point).enabled
         {
             let spec = spec(row);

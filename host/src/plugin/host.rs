@@ -32,7 +32,7 @@ use crate::folder::GrantedFolders;
 use crate::grant::Granted;
 use crate::lock::lock;
 use crate::message::Blob;
-use crate::point::agent_loop::TurnPrimitives;
+use crate::point::agent_loop::TurnPrimitiveSender;
 use crate::point::caller::Caller;
 use crate::point::deadline::{HolderUserWaits, declare_instance_holder};
 use crate::point::handle::AgentHandle;
@@ -64,7 +64,7 @@ pub(super) struct SharedPluginState {
     /// Whether the plugin is muted: its questions are not shown to the person.
     pub(super) is_muted: bool,
     pub(super) status: Mutex<StatusLine>,
-    /// Maskings of secrets in the plugin's texts that were already reported.
+    /// Maskings of secrets in the plugin's texts that were already reported. Contains no secret.
     pub(super) reported: Mutex<ReportedMaskings>,
     /// Meter of the plugin's memory and import calls; only in tests.
     pub(super) meter: Option<Arc<PluginMeter>>,
@@ -98,14 +98,15 @@ pub(super) struct CurrentCall {
     pub(super) caller: Caller,
     /// Number of times that the guest may still call points of plugins during this call.
     pub(super) point_calls_left: u32,
-    /// Payload that the guest reads through a handle, if the payload is passed as one.
+    /// Payload that the guest reads through a handle; `None` if the payload is passed in another
+    /// way.
     pub(super) lent: Option<PayloadBehindHandle>,
     /// Blobs that were passed to the guest in this call in addition to those of the payload.
     pub(super) shown: Vec<Blob>,
     /// State of the loop's run, if this call is a run of the plugin's loop.
     pub(super) run: Option<Box<LoopRunState>>,
-    /// Turn that the plugin's agent loop runs, if the call is to that loop.
-    pub(super) turn: Option<TurnPrimitives>,
+    /// Turn that the plugin's agent loop runs, if this call runs that loop.
+    pub(super) turn: Option<TurnPrimitiveSender>,
 }
 
 impl CurrentCall {
@@ -133,13 +134,14 @@ pub(super) struct HostState {
     table: ResourceTable,
     pub(super) limiter: InstanceLimiter,
     pub(super) backing: Arc<SharedPluginState>,
-    /// Time for which the current call was paused. Calls that wait for the instance read it too.
+    /// Record of the time for which calls of this instance waited for the user. That time does not
+    /// count towards the maximum wait of the calls that wait for the instance.
     pauses: Option<Arc<HolderUserWaits>>,
     pub(super) call: CurrentCall,
     /// Files that are open through the guest's handles.
     pub(super) handles: GuestFileHandles,
     stderr: StderrTail,
-    /// Random numbers of the instance in tests; unused otherwise.
+    /// Random numbers that the instance gets in tests; unused otherwise.
     numbers: FixedRandomNumbers,
 }
 
@@ -208,7 +210,7 @@ impl HostState {
         }
     }
 
-    /// Logs the standard error output of this call.
+    /// Logs what the guest wrote to standard error in this call.
     pub(super) fn log_stderr(&self) {
         if !self.stderr.has_output_since_clear() {
             return;

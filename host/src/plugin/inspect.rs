@@ -15,7 +15,7 @@ use crate::config::PluginSettings;
 use crate::grant::decide::GrantStatus;
 use crate::grant::table::CapabilityRuling;
 use crate::grant::{SideEffect, Trust};
-use crate::grant::{combined_risk, describe_capability};
+use crate::grant::{describe_capability, describe_combined_risk};
 use crate::message::EffectClass;
 use crate::point::catalog;
 use crate::point::dispatch::PointKind;
@@ -132,7 +132,7 @@ pub struct ImportReport {
 
 /// Point that the plugin defines for hooks of other plugins.
 #[derive(Clone, Debug, Serialize)]
-pub struct PointReport {
+pub struct DefinedPointReport {
     /// Name without its owner.
     pub name: String,
     /// Kind of the point.
@@ -195,8 +195,8 @@ pub struct Report {
     pub loop_deadline_ms: Option<u64>,
     /// Names of the files with the plugin's prompt templates.
     pub prompts: Vec<String>,
-    /// Contract version, language and SDK that the component was built with; absent without a
-    /// stamp.
+    /// Contract version, language and SDK that the component was built with; absent if the
+    /// component contains no such stamp.
     pub built_with: Option<Stamp>,
     /// Whether the manifest inside the component equals `plugin.toml`, which takes effect if they
     /// differ; absent if the component contains no manifest.
@@ -210,7 +210,7 @@ pub struct Report {
     /// Points of other plugins that the plugin implements.
     pub implements: Vec<String>,
     /// Points that the plugin defines.
-    pub points: Vec<PointReport>,
+    pub points: Vec<DefinedPointReport>,
     /// Maximum linear memory of an instance, in bytes.
     pub memory_limit: u64,
     /// Duration of loading, in milliseconds.
@@ -223,7 +223,7 @@ pub struct Report {
 /// granted all pending permissions.
 #[must_use]
 pub fn inspect(plugin: &DecidedPlugin) -> Report {
-    let expected = plugin.decision.expected();
+    let expected = plugin.decision.granted_or_pending();
     let spec_of = |row: &catalog::PointRow, options: &HookOptions, settings: &PluginSettings| {
         plugin.build_hook_spec((row.name, row.kind), options, settings, &expected)
     };
@@ -296,7 +296,7 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
         why: row.why.clone(),
     });
     let points = plugin.manifest.points.iter();
-    let points = points.map(|(name, point)| PointReport {
+    let points = points.map(|(name, point)| DefinedPointReport {
         name: name.clone(),
         kind: point.kind,
         callers: point.callers.clone(),
@@ -314,7 +314,7 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
         stopped: None,
         side_effects: plugin.manifest.side_effects.clone(),
         grants: grants.collect(),
-        combined: combined_risk(&expected, plugin.request.has_hooks),
+        combined: describe_combined_risk(&expected, plugin.request.has_hooks),
         hooks: hooks.collect(),
         settings: settings.collect(),
         tools: tools.collect(),
@@ -343,7 +343,7 @@ pub fn inspect(plugin: &DecidedPlugin) -> Report {
 pub fn has_own_manifest(plugin: &CheckedPlugin) -> Option<bool> {
     let path = plugin.manifest.component_path(&plugin.folder)?;
     let component = ComponentBytes::read_component(&path, None).ok()?;
-    let carried = stamp::embedded_manifest(&component.bytes)?;
+    let carried = stamp::read_embedded_manifest(&component.bytes)?;
     let beside = std::fs::read(plugin.folder.join(FILE_NAME)).ok()?;
     Some(carried == beside)
 }

@@ -61,10 +61,10 @@ pub(super) struct InstanceSlot {
     /// Idle instance; `None` if it is not created yet or in a call. Boxed, because an instance has
     /// about a kilobyte and moves from the slot to the caller and back at every call.
     warm: Mutex<Option<Box<PluginInstance>>>,
-    /// Queue of the callers that wait for the warm instance. The mutex alone would not serve
-    /// callers in the order of arrival.
+    /// Queue of the callers that wait for the idle instance in `warm`. The mutex alone would not
+    /// serve callers in the order of arrival.
     first: Semaphore,
-    /// Permits for extra instances next to the warm one.
+    /// Permits for additional instances beside the warm one.
     extra: Semaphore,
     /// Time for which the call that uses the warm instance has waited for a person.
     pauses: Arc<HolderUserWaits>,
@@ -87,7 +87,8 @@ impl InstanceSlot {
         &self.backing
     }
 
-    /// Creates a slot for a separate instance of the same plugin in the same session.
+    /// Creates a slot for another instance of the same plugin in the same session, in addition to
+    /// the instance of this slot.
     pub(super) fn new_sibling_slot(&self) -> Self {
         Self::new(self.template.clone(), self.backing.clone())
     }
@@ -124,8 +125,9 @@ impl InstanceSlot {
         Some(self.begin_instance_call(caller, Some(place), instance, None))
     }
 
-    /// Waits for the warm instance or takes an extra one, and creates an instance if there is none.
-    /// The wait does not count toward the call's deadline.
+    /// Returns the idle instance of the slot, after waiting until no other call uses it, or an
+    /// extra instance. Creates an instance if there is none. The wait does not count toward the
+    /// call's deadline.
     pub(super) async fn acquire_instance(
         &self,
         caller: &Caller,
@@ -134,7 +136,7 @@ impl InstanceSlot {
         // call.
         let (mut place, extra) = match self.try_lock_warm_instance() {
             Some(place) => (Some(place), None),
-            None => Box::pin(self.wait_for_warm_or_extra_instance(caller)).await,
+            None => Box::pin(self.wait_for_free_instance(caller)).await,
         };
         let instance = match place.as_mut().and_then(|place| place.take()) {
             Some(instance) => instance,
@@ -180,7 +182,7 @@ impl InstanceSlot {
     /// instead, which is discarded afterwards. If all [`MAX_EXTRA`] permits are taken, the call
     /// waits like any other. A plugin that never waits for others cannot deadlock, so its calls run
     /// one after the other and its reads and writes (a log, a sum) do not interleave.
-    async fn wait_for_warm_or_extra_instance(
+    async fn wait_for_free_instance(
         &self,
         caller: &Caller,
     ) -> (Option<WarmSlotGuard<'_>>, Option<SemaphorePermit<'_>>) {
@@ -194,7 +196,8 @@ impl InstanceSlot {
         }
     }
 
-    /// Waits for the warm instance, in the order of arrival.
+    /// Waits until the warm instance, which is reused for many calls, is free. Calls get it in the
+    /// order of arrival.
     async fn wait_for_warm_instance(&self) -> WarmSlotGuard<'_> {
         let _first = self.first.acquire().await;
         self.warm.lock().await
@@ -203,8 +206,9 @@ impl InstanceSlot {
 
 impl InstanceTemplate {
     /// Creates an instance. Limits are set before the instantiation, which runs start functions of
-    /// the component. `pauses` adds up the time for which the instance waits for a person. It is
-    /// `None` for an extra instance, because no other call waits for one.
+    /// the component. `pauses` adds up the time for which the instance waits for a person while
+    /// other calls may wait for the instance. It is `None` for an instance that serves only one
+    /// call.
     async fn instantiate_guest(
         &self,
         backing: Arc<SharedPluginState>,
@@ -247,7 +251,8 @@ impl InstanceTemplate {
 /// Instance that is in a call. The instance is discarded unless [`BusyInstance::finish_guest_call`]
 /// ends the call.
 pub(super) struct BusyInstance<'a> {
-    /// Guard of the slot that the instance returns to; `None` for an extra instance.
+    /// Guard of the slot to which the instance returns after the call; `None` for an extra
+    /// instance, which no slot keeps.
     place: Option<WarmSlotGuard<'a>>,
     pub(super) instance: Box<PluginInstance>,
     _extra: Option<SemaphorePermit<'a>>,

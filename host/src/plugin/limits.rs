@@ -51,7 +51,7 @@ pub(super) struct InstanceLimiter {
     /// refuses the growth.
     last_growth: usize,
     table_elements: usize,
-    /// Description of the first limit that was hit.
+    /// Description of the first limit that the instance reached.
     pub(super) hit: Option<String>,
     meter: Option<Arc<PluginMeter>>,
 }

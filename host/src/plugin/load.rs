@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 pub use self::checked::CheckedPlugin;
 pub use self::decided::DecidedPlugin;
-pub use self::left_out::{LeftOut, Why};
+pub use self::left_out::{LeftOutPlugin, LeftOutReason};
 pub use self::linked::LoadedPlugin;
-pub(in crate::plugin) use self::linked::{LinkOutcome, PluginResources};
+pub(in crate::plugin) use self::linked::{PluginLinkOutcome, PluginResources};
 pub use self::listed::ListedPlugin;
 pub(in crate::plugin) use self::listed::{CompiledComponent, ComponentFacts};
 pub use self::options::{CompileCallback, LoadOptions};
@@ -24,7 +24,7 @@ use super::component::ForeignComponent;
 use super::discover::{FoundPlugin, discover};
 use super::engine::engine;
 use super::installed::{self, InstalledPlugin};
-use super::loader::{LoadResult, PluginLoader};
+use super::loader::{PluginLoadResult, PluginLoader};
 use super::manifest::Manifest;
 use super::relied::{self, MissingPlugin};
 use super::{Error, protected};
@@ -39,7 +39,7 @@ pub struct PluginSet {
     /// Plugins that run, sorted by name, but each plugin after its dependencies.
     pub plugins: Vec<Arc<LoadedPlugin>>,
     /// Plugins that do not run, with the reasons.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOutPlugin>,
     /// Plugins that the operator relies on and that were not found.
     pub absent: Vec<MissingPlugin>,
     /// Permissions that the operator granted while plugins were loaded.
@@ -56,7 +56,7 @@ impl PluginSet {
     /// problems of single plugins are in [`PluginSet::left_out`].
     pub async fn load(options: &LoadOptions) -> Result<Self, Error> {
         let mut set = Self {
-            required: options.grants.policy.required(),
+            required: options.grants.policy.required_plugins(),
             ..Self::default()
         };
         set.refused =
@@ -89,7 +89,7 @@ impl PluginSet {
         let known: Vec<&str> = loaded.chain(left_out).collect();
         let misspelt = options.grants.policy.misspelled_names(&known);
         set.refused.extend(misspelt);
-        set.find_relied_on_plugins(options);
+        set.mark_relied_on_plugins(options);
         Ok(set)
     }
 
@@ -100,7 +100,8 @@ impl PluginSet {
         let loaded = self.plugins.iter();
         let loaded = loaded.map(|plugin| (&plugin.manifest.name, &plugin.folder));
         let failed = self.left_out.iter();
-        let failed = failed.filter(|left| matches!(left.why, Why::Failed(_) | Why::Held(_)));
+        let failed = failed
+            .filter(|left| matches!(left.why, LeftOutReason::Failed(_) | LeftOutReason::Held(_)));
         let mut all = loaded.chain(failed.map(|left| (&left.name, &left.found.folder)));
         all.find(|(own, _)| *own == name)
             .map(|(_, folder)| folder.clone())
@@ -109,7 +110,7 @@ impl PluginSet {
     async fn load_found_plugin(&mut self, loader: &PluginLoader<'_>, found: FoundPlugin) {
         let held = loader
             .options
-            .in_memory_folder_of(&found.folder)
+            .find_in_memory_folder(&found.folder)
             .map(|held| &**held);
         let changed = installed::find_installed_plugin(&found, &loader.options.installed)
             .and_then(InstalledPlugin::changed_files_error);
@@ -127,14 +128,16 @@ impl PluginSet {
                     policy.find_disabling_entry(&name),
                     self.find_folder_of_name(&name),
                 ) {
-                    (Some(place), _) => Why::Disallowed { place },
-                    (None, Some(by)) => Why::Shadowed { by },
+                    (Some(place), _) => LeftOutReason::Disallowed { place },
+                    (None, Some(by)) => LeftOutReason::Shadowed { by },
                     (None, None) => (!is_protected)
                         .then(|| loader.options.find_disabling_reason(&name, found.trust))
                         .flatten()
-                        .unwrap_or(Why::Failed(error)),
+                        .unwrap_or(LeftOutReason::Failed(error)),
                 };
-                return self.left_out.push(LeftOut::new(name, found, why, true));
+                return self
+                    .left_out
+                    .push(LeftOutPlugin::new(name, found, why, true));
             }
         };
         let name = manifest.name.clone();
@@ -148,31 +151,31 @@ impl PluginSet {
         let policy = protected::protected_policy(&name, &loader.options.grants.policy);
         let mut may_block = relied::may_block_on_failure(&manifest, &settings);
         let why = if is_protected && found.trust != Trust::Managed {
-            Why::Failed(Error::Reserved {
+            LeftOutReason::Failed(Error::Reserved {
                 plugin: name.clone(),
             })
         } else if let Some(by) = self.find_folder_of_name(&name) {
-            Why::Shadowed { by }
+            LeftOutReason::Shadowed { by }
         } else if let Some(place) = policy.find_disabling_entry(&name) {
-            Why::Disallowed { place }
+            LeftOutReason::Disallowed { place }
         } else if !settings.enabled || (loader.options.without.contains(&name) && !is_protected) {
             let off = loader.options.find_disabling_reason(&name, found.trust);
-            off.unwrap_or(Why::Without)
+            off.unwrap_or(LeftOutReason::Without)
         } else {
             match loader
                 .load_plugin(manifest, settings, &found, None, &mut self.given)
                 .await
             {
-                Ok(LoadResult::Waits(plugin)) => {
+                Ok(PluginLoadResult::Waits(plugin)) => {
                     may_block = relied::has_blocking_hook(&plugin);
-                    Why::Held(Box::new(plugin))
+                    LeftOutReason::Held(Box::new(plugin))
                 }
-                Ok(LoadResult::Runs(plugin)) => return self.plugins.push(Arc::new(plugin)),
-                Err(error) => Why::Failed(error),
+                Ok(PluginLoadResult::Runs(plugin)) => return self.plugins.push(Arc::new(plugin)),
+                Err(error) => LeftOutReason::Failed(error),
             }
         };
         self.left_out
-            .push(LeftOut::new(name, found, why, may_block));
+            .push(LeftOutPlugin::new(name, found, why, may_block));
     }
 }
 
@@ -191,19 +194,20 @@ impl PluginSet {
         };
         let policy = &loader.options.grants.policy;
         let why = if let Some(by) = self.find_folder_of_name(&name) {
-            Why::Shadowed { by }
+            LeftOutReason::Shadowed { by }
         } else if let Some(place) = policy.find_disabling_entry(&name) {
-            Why::Disallowed { place }
+            LeftOutReason::Disallowed { place }
         } else {
             let (manifest, settings) = (component.manifest.clone(), PluginSettings::default());
             let loaded =
                 loader.load_plugin(manifest, settings, &found, Some(component), &mut self.given);
             match loaded.await {
-                Ok(LoadResult::Waits(plugin)) => Why::Held(Box::new(plugin)),
-                Ok(LoadResult::Runs(plugin)) => return self.plugins.push(Arc::new(plugin)),
-                Err(error) => Why::Failed(error),
+                Ok(PluginLoadResult::Waits(plugin)) => LeftOutReason::Held(Box::new(plugin)),
+                Ok(PluginLoadResult::Runs(plugin)) => return self.plugins.push(Arc::new(plugin)),
+                Err(error) => LeftOutReason::Failed(error),
             }
         };
-        self.left_out.push(LeftOut::new(name, found, why, false));
+        self.left_out
+            .push(LeftOutPlugin::new(name, found, why, false));
     }
 }

@@ -17,8 +17,8 @@ use super::discover::FoundPlugin;
 use super::exports::ComponentExports;
 use super::instance::{InstanceSlot, InstanceTemplate};
 use super::load::{
-    CheckedPlugin, CompileCallback, CompiledComponent, ComponentFacts, DecidedPlugin, LinkOutcome,
-    ListedPlugin, LoadOptions, LoadedPlugin, PluginResources,
+    CheckedPlugin, CompileCallback, CompiledComponent, ComponentFacts, DecidedPlugin, ListedPlugin,
+    LoadOptions, LoadedPlugin, PluginLinkOutcome, PluginResources,
 };
 use super::manifest::Manifest;
 use super::{Error, commands, contract, files, protected, relied, tools};
@@ -44,7 +44,7 @@ pub(super) struct PluginLoader<'a> {
 
 /// Outcome of loading: a plugin that can run, or a plugin about whose permissions the operator must
 /// be asked first.
-pub(super) enum LoadResult {
+pub(super) enum PluginLoadResult {
     Runs(LoadedPlugin),
     Waits(DecidedPlugin),
 }
@@ -60,7 +60,7 @@ impl PluginLoader<'_> {
         found: &FoundPlugin,
         foreign: Option<&ForeignComponent>,
         given: &mut Vec<GrantApproval>,
-    ) -> Result<LoadResult, Error> {
+    ) -> Result<PluginLoadResult, Error> {
         let started = Instant::now();
         let checked = CheckedPlugin::check(manifest, settings, found, foreign, self.options)?;
         let listed = self
@@ -73,10 +73,14 @@ impl PluginLoader<'_> {
         let template =
             |plugin: &DecidedPlugin, granted: &Granted| self.link_with_grants(plugin, granted);
         match LoadedPlugin::link(decided, self.options, template) {
-            LinkOutcome::Done(plugin) => Ok(LoadResult::Runs(plugin)),
-            LinkOutcome::Waiting(plugin) => Ok(LoadResult::Waits(plugin)),
-            LinkOutcome::Failed(plugin, error) => {
-                let is_denied = plugin.decision.of(GrantStatus::Denied).next().is_some();
+            PluginLinkOutcome::Done(plugin) => Ok(PluginLoadResult::Runs(plugin)),
+            PluginLinkOutcome::Waiting(plugin) => Ok(PluginLoadResult::Waits(plugin)),
+            PluginLinkOutcome::Failed(plugin, error) => {
+                let is_denied = plugin
+                    .decision
+                    .capabilities_with_status(GrantStatus::Denied)
+                    .next()
+                    .is_some();
                 Err(match is_denied {
                     true => Error::Denied {
                         cause: Box::new(error),
@@ -119,7 +123,7 @@ impl PluginLoader<'_> {
             });
         }
         let bytes = ComponentBytes::read_component(&path, held)?;
-        let requested = Granted::new(plugin.manifest.requested());
+        let requested = Granted::new(plugin.manifest.requested_permissions());
         let compiled = self.compile_plugin(&plugin, &bytes, &requested, &mut facts);
         let component = compiled.await?;
         let linked =
@@ -128,8 +132,12 @@ impl PluginLoader<'_> {
             true => linked?,
             false => linked.map_err(|error| explain_type_skew(&bytes.bytes, error))?,
         };
-        let nothing = PluginResources::none(&plugin.own_folder, &plugin.manifest, self.options);
-        let backing = plugin.new_shared_state(&nothing, false, Arc::new(HandleWithoutSession));
+        let nothing = PluginResources::without_permissions(
+            &plugin.own_folder,
+            &plugin.manifest,
+            self.options,
+        );
+        let backing = plugin.create_shared_state(&nothing, false, Arc::new(HandleWithoutSession));
         let slot = InstanceSlot::new(template.clone(), backing);
         let listed = match &facts.foreign {
             Some(functions) => {
@@ -218,11 +226,11 @@ impl PluginLoader<'_> {
         given: &mut Vec<GrantApproval>,
     ) -> Result<DecidedPlugin, Error> {
         let name = &listed.manifest.name;
-        let request = listed.request(source)?;
+        let request = listed.build_grant_request(source)?;
         let grants = &self.options.grants;
         let policy = protected::protected_policy(name, &grants.policy);
-        let muted_by = policy.find_muting_entry(name, listed.trust);
-        let (decision, yes) = grants.settle(&request, &policy).await;
+        let muted_by = policy.find_question_muting_entry(name, listed.trust);
+        let (decision, yes) = grants.decide_or_ask_operator(&request, &policy).await;
         let is_guard = relied::has_blocking_hook(&listed);
         given.extend(yes.map(|yes| GrantApproval { is_guard, ..yes }));
         let content = request.content();
@@ -231,7 +239,7 @@ impl PluginLoader<'_> {
             trust: listed.trust,
             content: &content,
         };
-        let required = grants.policy.required();
+        let required = grants.policy.required_plugins();
         let is_required = required
             .iter()
             .any(|required| required.matches_plugin(asker));
@@ -275,7 +283,8 @@ impl PluginLoader<'_> {
         .map(Some)
     }
 
-    /// Links a component with these permissions.
+    /// Links a component with the imports that the permissions `granted` allow, and returns the
+    /// template of its instances.
     fn build_template(
         &self,
         plugin: &CheckedPlugin,
@@ -324,8 +333,8 @@ async fn list_tools_and_commands(
     listed.map_err(|_| load_timeout_error("start and list its tools and commands"))?
 }
 
-/// Starts a component that exports no interface of the contract once, within [`LIST_DEADLINE`], to
-/// check that it can be started.
+/// Starts a component once, within [`LIST_DEADLINE`], to check that it can be started. The
+/// component exports no interface of Rind's plugin contract, so none of its functions is called.
 async fn start_component_once(slot: &InstanceSlot) -> Result<(), Error> {
     let caller = Caller::default();
     let started = tokio::time::timeout(LIST_DEADLINE, slot.acquire_instance(&caller)).await;

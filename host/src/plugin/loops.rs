@@ -58,12 +58,12 @@ impl PluginLoop {
 
     /// Returns the key under which the session stores the plugin's state. Plugins of the same name
     /// from other locations have other keys.
-    pub(crate) fn keeper(&self) -> &str {
+    pub(crate) fn state_key(&self) -> &str {
         &self.slot.shared_state().keeper
     }
 
     /// Whether the plugin may read conversations.
-    pub(crate) fn reads_conversations(&self) -> bool {
+    pub(crate) fn may_read_conversations(&self) -> bool {
         self.slot.shared_state().granted.has(&Capability::Session)
     }
 

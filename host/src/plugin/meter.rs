@@ -7,8 +7,8 @@ use crate::lock::lock;
 
 /// Measured resource use of one plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MeterReading {
-    /// Largest linear memory of any instance so far, in bytes.
+pub struct PluginResourceUse {
+    /// Largest linear memory of any instance of the plugin so far, in bytes.
     pub memory_bytes: u64,
     /// Number of calls per import. Among WASI interfaces, only `wasi:filesystem` and `wasi:http`
     /// are counted, because the others give no access.
@@ -17,16 +17,16 @@ pub struct MeterReading {
 
 /// Meter of one plugin, used only by tests and by the test cases of plugins.
 #[derive(Debug, Default)]
-pub struct PluginMeter(Mutex<MeterReading>);
+pub struct PluginMeter(Mutex<PluginResourceUse>);
 
 impl PluginMeter {
     /// Resets the call counts, but not the peak memory.
-    pub fn restart(&self) {
+    pub fn reset_measurements(&self) {
         lock(&self.0).host_calls.clear();
     }
 
     /// Returns the calls since the last reset, and the peak memory so far.
-    pub fn read(&self) -> MeterReading {
+    pub fn read(&self) -> PluginResourceUse {
         lock(&self.0).clone()
     }
 

@@ -33,7 +33,7 @@ pub(super) fn check_nesting(bytes: &[u8]) -> Result<(), String> {
         }
         if n_parts > MAX_PARTS {
             return Err(format!(
-                "it contains more than {MAX_PARTS} modules and components"
+                "the component contains more than {MAX_PARTS} modules and components"
             ));
         }
     }

@@ -24,11 +24,11 @@ use super::tools::WasmTool;
 use crate::config::{HookSettings, PluginSettings};
 use crate::point::agent_loop::AgentLoop;
 use crate::point::catalog::{self, PointRow};
-use crate::point::defined::{DefinedPoint, DefinedPoints};
+use crate::point::defined::{PluginDefinedPoint, PluginDefinedPoints};
 use crate::point::dispatch::PointKind;
 use crate::point::handle::AgentHandle;
 use crate::point::payload::CheckArguments;
-use crate::point::registry::{HOOK_DEADLINE, HookSpec, Registry};
+use crate::point::registry::{HOOK_DEADLINE, HookRegistry, HookSpec};
 use crate::tool::{SharedTool, schema};
 
 /// Maximum deadline of a background hook. A manifest can lower this deadline and [`HOOK_DEADLINE`],
@@ -42,13 +42,13 @@ const WAITING_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Plugins opened for one session.
 #[derive(Default)]
-pub struct OpenPlugins {
+pub struct OpenedPlugins {
     /// Hooks of the plugins.
-    pub registry: Registry,
+    pub registry: HookRegistry,
     /// Tools of the plugins.
     pub tools: Vec<SharedTool>,
     /// Points that the plugins define.
-    pub points: DefinedPoints,
+    pub points: PluginDefinedPoints,
     /// Slash commands of the plugins.
     pub commands: Vec<PluginCommand>,
     /// Loops of the plugins, at most one per plugin.
@@ -57,16 +57,16 @@ pub struct OpenPlugins {
     /// settings select one agent loop.
     pub(crate) agent_loops: Vec<Arc<dyn AgentLoop>>,
     /// Usage limits of the plugins in the session.
-    pub(crate) limits: Vec<PluginLimits>,
+    pub(crate) limits: Vec<PluginUsageLimits>,
 }
 
 /// Usage limits of one plugin in a session, such as the number of HTTP requests.
-pub(crate) struct PluginLimits {
+pub(crate) struct PluginUsageLimits {
     plugin: String,
     backing: Arc<SharedPluginState>,
 }
 
-impl PluginLimits {
+impl PluginUsageLimits {
     /// Returns the name of the plugin.
     pub(crate) fn plugin(&self) -> &str {
         &self.plugin
@@ -79,13 +79,13 @@ impl PluginLimits {
 }
 
 impl<S: Deref<Target = PluginSet>> StartableSet<S> {
-    /// Opens the plugins for a session, which they access through `handle`. An instance is created
-    /// only when it is first called.
+    /// Opens the plugins for a session, which the plugins access through `handle`. A plugin's
+    /// instance is created only at the first call of the plugin.
     ///
     /// # Errors
     /// The schema of a point that a plugin defines is invalid.
-    pub fn open(&self, handle: &Arc<dyn AgentHandle>) -> Result<OpenPlugins, Error> {
-        let mut open = OpenPlugins::default();
+    pub fn open(&self, handle: &Arc<dyn AgentHandle>) -> Result<OpenedPlugins, Error> {
+        let mut open = OpenedPlugins::default();
         for plugin in &self.plugins {
             for (name, point) in &plugin.manifest.points {
                 open.points.add(
@@ -94,7 +94,7 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
                     convert_defined_point(name, point)?,
                 );
             }
-            if let Some(template) = plugin.template() {
+            if let Some(template) = plugin.instance_template() {
                 let backing = plugin.open_shared_state(handle.clone());
                 plugin.open_plugin(
                     template,
@@ -117,15 +117,15 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
 }
 
 impl PluginSet {
-    /// Opens one plugin for a session that this set's plugins run in, to replace the plugin with
-    /// the same name.
-    pub(crate) fn open_replacement(
+    /// Opens `plugin` for a session in which the plugins of this set run, so that it can replace
+    /// the plugin of the same name.
+    pub(crate) fn open_replacement_plugin(
         &self,
         plugin: &LoadedPlugin,
         handle: &Arc<dyn AgentHandle>,
-    ) -> OpenPlugins {
-        let mut open = OpenPlugins::default();
-        if let Some(template) = plugin.template() {
+    ) -> OpenedPlugins {
+        let mut open = OpenedPlugins::default();
+        if let Some(template) = plugin.instance_template() {
             let backing = plugin.open_shared_state(handle.clone());
             plugin.open_plugin(
                 template,
@@ -167,9 +167,9 @@ impl LoadedPlugin {
         template: &Arc<InstanceTemplate>,
         backing: Arc<SharedPluginState>,
         implemented: &[(&str, PointKind)],
-        open: &mut OpenPlugins,
+        open: &mut OpenedPlugins,
     ) {
-        open.limits.push(PluginLimits {
+        open.limits.push(PluginUsageLimits {
             plugin: self.request.plugin.clone(),
             backing: backing.clone(),
         });
@@ -264,25 +264,29 @@ pub fn max_hook_deadline(options: &HookOptions, waits: bool) -> Duration {
 }
 
 pub(super) fn hook_settings_for(plugin: &PluginSettings, point: &str) -> HookSettings {
-    let is_it =
-        |name: &String| name == point || catalog::find(name).is_some_and(|row| row.name == point);
+    let is_it = |name: &String| {
+        name == point || catalog::find_point(name).is_some_and(|row| row.name == point)
+    };
     let found = plugin.hooks.iter().find(|(name, _)| is_it(name));
     found
         .map(|(_, settings)| settings.clone())
         .unwrap_or_default()
 }
 
-fn convert_defined_point(name: &str, point: &PointDeclaration) -> Result<DefinedPoint, Error> {
+fn convert_defined_point(
+    name: &str,
+    point: &PointDeclaration,
+) -> Result<PluginDefinedPoint, Error> {
     let compile = |which: &str, declared: &Option<Value>| -> Result<Arc<CheckArguments>, Error> {
         let Some(declared) = declared else {
             return Ok(Arc::new(|_: &Value| Ok(())));
         };
         schema::compile(declared).map_err(|e| Error::UnknownPoint {
             point: name.to_owned(),
-            why: format!("its `{which}` is refused: {e}"),
+            why: format!("its `{which}` cannot be used as a schema: {e}"),
         })
     };
-    Ok(DefinedPoint {
+    Ok(PluginDefinedPoint {
         kind: point.kind,
         payload: compile("payload", &point.payload)?,
         result: compile("result", &point.result)?,

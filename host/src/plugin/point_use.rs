@@ -29,8 +29,8 @@ pub struct PointUse {
     /// of the host.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Hooks or implementations, in the order in which they run.
-    pub actors: Vec<HookingPlugin>,
+    /// Hooks or implementations of the point, in the order in which they are called.
+    pub actors: Vec<PluginHookEntry>,
     /// Plugins that may call the point and that import the interface `points`; empty for a point of
     /// the host, because only the host calls it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +39,7 @@ pub struct PointUse {
 
 /// Plugin that has a hook at a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct HookingPlugin {
+pub struct PluginHookEntry {
     /// Name of the plugin.
     pub plugin: String,
     /// Priority of the hook; lower runs first.
@@ -83,7 +83,7 @@ pub fn list_point_uses<'a>(plugins: impl IntoIterator<Item = &'a LoadedPlugin>) 
                 owner: Some(name.clone()),
                 kind: declared.kind,
                 description: declared.description.clone(),
-                actors: list_implementers(&full_name, declared.kind, &loaded),
+                actors: list_plugins_implementing_point(&full_name, declared.kind, &loaded),
                 callers: callers.map(|report| report.name.clone()).collect(),
                 point: full_name,
             });
@@ -98,35 +98,35 @@ fn is_points_interface(import: &str) -> bool {
 }
 
 /// Returns the enabled hooks at a point of the host.
-fn enabled_hooks_at(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<HookingPlugin> {
+fn enabled_hooks_at(point: &str, loaded: &[(&LoadedPlugin, Report)]) -> Vec<PluginHookEntry> {
     let hooks = loaded.iter().flat_map(|(_, report)| {
         let own = report.hooks.iter();
         own.filter(|hook| hook.point == point && hook.enabled)
-            .map(|hook| HookingPlugin {
+            .map(|hook| PluginHookEntry {
                 plugin: report.name.clone(),
                 priority: hook.priority,
             })
     });
-    sort_actors(hooks.collect())
+    sort_hooking_plugins(hooks.collect())
 }
 
 /// Returns the implementers of a plugin-defined point.
-fn list_implementers(
+fn list_plugins_implementing_point(
     full_name: &str,
     kind: PointKind,
     loaded: &[(&LoadedPlugin, Report)],
-) -> Vec<HookingPlugin> {
+) -> Vec<PluginHookEntry> {
     let all = loaded.iter().filter_map(|(plugin, report)| {
         let options = plugin.manifest.implements.get(full_name)?;
-        Some(HookingPlugin {
+        Some(PluginHookEntry {
             plugin: report.name.clone(),
             priority: plugin.hook_spec(full_name, kind, options).priority,
         })
     });
-    sort_actors(all.collect())
+    sort_hooking_plugins(all.collect())
 }
 
-fn sort_actors(mut actors: Vec<HookingPlugin>) -> Vec<HookingPlugin> {
+fn sort_hooking_plugins(mut actors: Vec<PluginHookEntry>) -> Vec<PluginHookEntry> {
     actors.sort_by_cached_key(|actor| (actor.priority, actor.plugin.clone()));
     actors
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::files;
-use crate::disk::is_dangling_link;
+use crate::disk::is_dangling_symlink;
 use crate::grant::held::InMemoryFolder;
 use crate::paths::file_name;
 
@@ -15,7 +15,7 @@ use crate::paths::file_name;
 /// `.rind`.
 pub const FOLDER: &str = "prompts";
 
-/// Maximum number of templates per directory.
+/// Maximum number of prompt templates that are read from one directory.
 pub const MAX_FILES: usize = 100;
 
 /// Maximum size of a template, in bytes.
@@ -26,7 +26,7 @@ pub const MAX_BYTES: u64 = 64 << 10;
 pub struct PromptFile {
     /// Path of the file, or of the directory if the directory cannot be read.
     pub path: PathBuf,
-    /// Content, or the reason why it could not be read.
+    /// Content of the file, or the reason why it could not be read.
     pub bytes: Result<Vec<u8>, String>,
 }
 
@@ -34,7 +34,7 @@ pub struct PromptFile {
 /// content: files beyond [`MAX_FILES`], directories and dangling symlinks with the name of a
 /// Markdown file, and the directory itself if it exists but cannot be read.
 #[must_use]
-pub fn read(folder: &Path, held: Option<&InMemoryFolder>) -> Arc<[PromptFile]> {
+pub fn read_prompt_files(folder: &Path, held: Option<&InMemoryFolder>) -> Arc<[PromptFile]> {
     if let Some(error) = files::find_read_error(folder, held) {
         let file = PromptFile {
             path: folder.to_owned(),
@@ -44,7 +44,7 @@ pub fn read(folder: &Path, held: Option<&InMemoryFolder>) -> Arc<[PromptFile]> {
     }
     // Skip named pipes: opening a pipe would block until a process writes to it.
     let odd = files::list_folders(folder, held).into_iter();
-    let odd = odd.filter(|path| path.is_dir() || is_dangling_link(path));
+    let odd = odd.filter(|path| path.is_dir() || is_dangling_symlink(path));
     let mut names = files::list_regular_file_names(folder, held);
     names.extend(odd.map(|path| file_name(&path)));
     names.sort();

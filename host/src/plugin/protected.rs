@@ -22,7 +22,8 @@ pub fn is_protected(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Returns the protected plugins in `sources`. Directories covered by `held` are read from memory.
+/// Returns the protected plugins in `sources`. Plugins in a directory that `held` contains are read
+/// from this copy in memory, all others from disk.
 #[must_use]
 pub fn find_protected_plugins(
     sources: &[Source],

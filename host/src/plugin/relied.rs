@@ -2,7 +2,7 @@
 //! missing guard would look like a guard that allows everything.
 //!
 //! Decides which of the plugins that do not run the operator relies on, and why. Start from
-//! [`Reliance`].
+//! [`PluginReliance`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::Error;
 use super::discover::FoundPlugin;
-use super::load::{LeftOut, ListedPlugin, LoadOptions, PluginSet, Why};
+use super::load::{LeftOutPlugin, LeftOutReason, ListedPlugin, LoadOptions, PluginSet};
 use super::manifest::{HookOptions, Manifest};
 use super::protected;
 use crate::config::PluginSettings;
@@ -23,15 +23,15 @@ use crate::point::failure::OnFailure;
 
 /// Reason why the operator relies on a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reliance {
+pub enum PluginReliance {
     /// The operator's settings have a section for the plugin.
     Configured {
-        /// Location of that section: `FILE:LINE`, or a flag.
+        /// Location of the section that names the plugin: `FILE:LINE`, or a flag.
         place: String,
     },
     /// The flag `--plugin` or `--grant` names the plugin.
     Named {
-        /// Flag, written with its dashes and in backticks.
+        /// Flag that names the plugin, written with its dashes and in backticks.
         flag: &'static str,
     },
     /// The plugin may block the agent when it fails, and the operator has installed it or granted
@@ -47,7 +47,7 @@ pub enum Reliance {
     Protected,
 }
 
-impl fmt::Display for Reliance {
+impl fmt::Display for PluginReliance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configured { place } => write!(f, "{place} configures it"),
@@ -63,7 +63,7 @@ impl fmt::Display for Reliance {
     }
 }
 
-impl Reliance {
+impl PluginReliance {
     /// Returns advice on how to run without the plugin.
     #[must_use]
     pub fn describe_workaround(&self, plugin: &str) -> String {
@@ -91,7 +91,7 @@ pub struct MissingPlugin {
     /// Name of the plugin.
     pub name: String,
     /// Reason why the operator relies on the plugin.
-    pub reliance: Reliance,
+    pub reliance: PluginReliance,
     /// Whether the operator excludes the plugin from this run with `--without`.
     pub is_without: bool,
 }
@@ -102,11 +102,13 @@ pub const ABSENT: &str = "there is no such plugin; see `rind plugin list`";
 impl MissingPlugin {
     fn why(&self) -> String {
         match &self.reliance {
-            Reliance::Remembered { source } if source.is_empty() => {
+            PluginReliance::Remembered { source } if source.is_empty() => {
                 "it is no longer installed".to_owned()
             }
-            Reliance::Remembered { source } => {
-                format!("{source} no longer exists, or its project has changed and is not trusted")
+            PluginReliance::Remembered { source } => {
+                format!(
+                    "{source} no longer exists, or it belongs to a project that has changed and is not trusted"
+                )
             }
             _ => ABSENT.to_owned(),
         }
@@ -133,7 +135,7 @@ impl PluginSet {
             .chain(absent)
             .map(|(name, why, reliance)| {
                 format!(
-                    "plugin {name} cannot run: {why}\n  required: {reliance}\n  to run without it: {}",
+                    "plugin {name} cannot run: {why}\n  it is required, because {reliance}\n  to run without it: {}",
                     reliance.describe_workaround(name)
                 )
             })
@@ -148,7 +150,7 @@ impl PluginSet {
 
     /// Decides for each plugin that does not run whether the operator relies on it, and finds the
     /// plugins that are configured or granted but missing.
-    pub(super) fn find_relied_on_plugins(&mut self, options: &LoadOptions) {
+    pub(super) fn mark_relied_on_plugins(&mut self, options: &LoadOptions) {
         let running: BTreeSet<&str> = self
             .plugins
             .iter()
@@ -170,7 +172,7 @@ impl PluginSet {
         });
         // If a missing plugin is both configured and granted, report the location in the settings,
         // because it is more specific.
-        let mut absent: BTreeMap<String, Reliance> = absent.collect();
+        let mut absent: BTreeMap<String, PluginReliance> = absent.collect();
         for (name, reliance) in self.find_missing_guards(options) {
             absent.entry(name).or_insert(reliance);
         }
@@ -185,7 +187,7 @@ impl PluginSet {
     /// Finds guards that have a grant but are missing: their folder was removed, or their project
     /// changed and is no longer trusted. A plugin that was loaded with `--plugin` is never reported
     /// as missing, because only runs with that flag need it.
-    fn find_missing_guards(&self, options: &LoadOptions) -> Vec<(String, Reliance)> {
+    fn find_missing_guards(&self, options: &LoadOptions) -> Vec<(String, PluginReliance)> {
         let Some(answers) = &options.grants.answers else {
             return Vec::new();
         };
@@ -214,30 +216,30 @@ impl PluginSet {
             .filter(|answer| is_here(answer) && !is_found(answer) && !is_off(answer))
             .map(|answer| {
                 let source = answer.source.clone();
-                (answer.plugin.clone(), Reliance::Remembered { source })
+                (answer.plugin.clone(), PluginReliance::Remembered { source })
             })
             .collect()
     }
 }
 
-fn find_reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
+fn find_reliance(left: &LeftOutPlugin, options: &LoadOptions) -> Option<PluginReliance> {
     let name = left.name.as_str();
     match &left.why {
         // The operator left the plugin out of this run with a flag.
-        Why::Without => return None,
+        LeftOutReason::Without => return None,
         // A project may switch off its own plugins, but not a plugin that the operator set up.
-        Why::Disabled { .. } | Why::Disallowed { .. } => {
-            let is_by_project = matches!(left.why, Why::Disabled { .. });
+        LeftOutReason::Disabled { .. } | LeftOutReason::Disallowed { .. } => {
+            let is_by_project = matches!(left.why, LeftOutReason::Disabled { .. });
             return configured_reliance(name, options).filter(|_| is_by_project);
         }
         // Another plugin is loaded under this name and is checked instead.
-        Why::Shadowed { .. } => return None,
-        Why::Failed(_) | Why::Held(_) => {}
+        LeftOutReason::Shadowed { .. } => return None,
+        LeftOutReason::Failed(_) | LeftOutReason::Held(_) => {}
     }
     if protected::is_protected(name) && left.found.trust == Trust::Managed {
-        return Some(Reliance::Protected);
+        return Some(PluginReliance::Protected);
     }
-    let named = |flag| Reliance::Named { flag };
+    let named = |flag| PluginReliance::Named { flag };
     configured_reliance(name, options)
         .or_else(|| (left.found.trust == Trust::Local).then(|| named("`--plugin`")))
         .or_else(|| {
@@ -245,15 +247,15 @@ fn find_reliance(left: &LeftOut, options: &LoadOptions) -> Option<Reliance> {
             let is_named = flags.iter().any(|flag| flag.plugin() == name);
             is_named.then(|| named("`--grant`"))
         })
-        .or_else(|| is_relied_on_guard(left, &options.grants).then_some(Reliance::Guard))
+        .or_else(|| is_relied_on_guard(left, &options.grants).then_some(PluginReliance::Guard))
 }
 
 /// Returns the reliance on a plugin that the operator's own settings configure, with the location
 /// in the settings; `None` if they do not configure the plugin or switch it off.
-fn configured_reliance(name: &str, options: &LoadOptions) -> Option<Reliance> {
+fn configured_reliance(name: &str, options: &LoadOptions) -> Option<PluginReliance> {
     options.settings.get(name).filter(|own| own.enabled)?;
     let place = options.written.places(&["plugins", name]).pop();
-    Some(Reliance::Configured {
+    Some(PluginReliance::Configured {
         place: place.unwrap_or_else(|| format!("[plugins.{name}]")),
     })
 }
@@ -261,7 +263,7 @@ fn configured_reliance(name: &str, options: &LoadOptions) -> Option<Reliance> {
 /// Whether a plugin may block when it fails, and the operator installed it or granted it
 /// permissions before. A plugin of a project or of `--plugin` that waits for its first grant has
 /// never run, so it is no guard.
-fn is_relied_on_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
+fn is_relied_on_guard(left: &LeftOutPlugin, grants: &GrantOptions) -> bool {
     let was_answered = || {
         let answers = grants.answers.as_ref();
         answers.is_some_and(|answers| {
@@ -270,8 +272,9 @@ fn is_relied_on_guard(left: &LeftOut, grants: &GrantOptions) -> bool {
         })
     };
     let is_installed = left.found.trust <= Trust::User;
-    // A plugin whose name is reserved for another plugin has never run.
-    let is_impostor = matches!(left.why, Why::Failed(Error::Reserved { .. }));
+    // A plugin whose name is reserved for another plugin has never run, so nobody can have relied
+    // on it.
+    let is_impostor = matches!(left.why, LeftOutReason::Failed(Error::Reserved { .. }));
     left.may_block && !is_impostor && (is_installed || was_answered())
 }
 
@@ -299,13 +302,13 @@ pub(super) fn may_block_on_failure(manifest: &Manifest, settings: &PluginSetting
 /// exported hooks are known.
 pub(super) fn has_blocking_hook(plugin: &ListedPlugin) -> bool {
     let exports = plugin.exports.iter();
-    let mut points = exports.filter(|export| catalog::find(export).is_some());
+    let mut points = exports.filter(|export| catalog::find_point(export).is_some());
     points.any(|point| blocks_on_failure(point, &plugin.manifest.hook(point), &plugin.settings))
 }
 
 fn blocks_on_failure(point: &str, options: &HookOptions, settings: &PluginSettings) -> bool {
     let own = super::open::hook_settings_for(settings, point);
-    let by_kind = catalog::find(point).map(catalog::PointRow::default_on_failure);
+    let by_kind = catalog::find_point(point).map(catalog::PointRow::default_on_failure);
     let on_failure = own.on_failure.or(settings.on_failure);
     own.enabled && on_failure.or(options.on_failure).or(by_kind) == Some(OnFailure::Block)
 }

@@ -40,7 +40,8 @@ pub(super) struct ReportedMaskings {
 }
 
 impl ReportedMaskings {
-    /// Marks `rules` as reported for `target`. Returns those that were not reported before.
+    /// Records that `rules` found secrets in `target` during the turn and step `at`. Returns the
+    /// rules for which this was not recorded before.
     fn add_report(
         &mut self,
         at: (u32, u32),
@@ -71,7 +72,8 @@ pub(super) struct CallSanitizer<'a> {
     place: &'a str,
     /// Whether `place` is a point, because a hook is being called.
     is_hook: bool,
-    /// Text that the guest received as payload.
+    /// Text of the payload that the guest received; a guest that returns it unchanged needs no
+    /// check.
     given: Option<&'a str>,
 }
 

@@ -28,9 +28,9 @@ impl<S: Deref<Target = PluginSet>> StartableSet<S> {
 }
 
 impl StartableSet {
-    /// Returns the set of plugins, which clones share.
+    /// Returns the set of plugins that may start, which clones of this value share.
     #[must_use]
-    pub fn shared(&self) -> &Arc<PluginSet> {
+    pub fn shared_set(&self) -> &Arc<PluginSet> {
         &self.0
     }
 }

@@ -49,7 +49,8 @@ pub struct PluginStore {
     known: Arc<Mutex<HashMap<OsString, String>>>,
 }
 
-/// Space in use, from the last measurement and the later changes of this process.
+/// Space that the plugin's store uses: the last measurement, and the changes of this process since
+/// then.
 #[derive(Debug)]
 struct StoreSpaceInUse {
     counted: Instant,
@@ -72,7 +73,7 @@ impl StoreSpaceInUse {
         })
     }
 
-    /// Whether the measurement is too old to be used.
+    /// Whether the measurement of the used space is too old to be used.
     fn is_measurement_outdated(&self) -> bool {
         let is_half_full = self.total > MAX_TOTAL_BYTES / 2 || self.sizes.len() > MAX_KEYS / 2;
         let holds = if is_half_full {
@@ -127,7 +128,7 @@ pub fn data_folder(own: &Path) -> PathBuf {
 pub fn check_key(key: &str) -> Result<(), HandleError> {
     if key.is_empty() || key.len() > MAX_KEY_BYTES {
         return Err(HandleError::InvalidInput(format!(
-            "a key has 1 to {MAX_KEY_BYTES} bytes, this one has {}",
+            "a key of the store must have 1 to {MAX_KEY_BYTES} bytes, but this one has {}",
             key.len()
         )));
     }
@@ -163,7 +164,7 @@ impl PluginStore {
 
     /// Creates the store in the subdirectory `store` of a plugin's own directory.
     #[must_use]
-    pub fn of(folder: &Path) -> Self {
+    pub fn of_plugin_folder(folder: &Path) -> Self {
         Self::new(folder.join("store"))
     }
 
@@ -225,7 +226,7 @@ impl PluginStore {
         Ok(())
     }
 
-    /// Returns the sorted keys that start with `prefix`.
+    /// Returns the keys of the store that start with `prefix`, sorted.
     pub fn keys(&self, prefix: &str) -> Result<Vec<String>, HandleError> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -257,11 +258,11 @@ impl PluginStore {
     }
 
     fn value_file_path(&self, key: &str) -> PathBuf {
-        self.folder.join(file_name(key))
+        self.folder.join(value_file_name(key))
     }
 }
 
-fn file_name(key: &str) -> String {
+fn value_file_name(key: &str) -> String {
     blake3::hash(key.as_bytes()).to_hex().to_string()
 }
 
@@ -272,7 +273,7 @@ fn read_key_of_file(folder: &Path, name: &OsStr) -> Option<String> {
     let mut line = String::new();
     io::BufReader::new(file).read_line(&mut line).ok()?;
     let key: String = serde_json::from_str(&line).ok()?;
-    (name.to_str() == Some(&file_name(&key))).then_some(key)
+    (name.to_str() == Some(&value_file_name(&key))).then_some(key)
 }
 
 #[cfg(test)]

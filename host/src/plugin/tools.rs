@@ -25,7 +25,7 @@ use crate::point::deadline::with_deadline;
 use crate::point::failure::Failure;
 use crate::secret::SecretScanner;
 use crate::tool::registry::{MAX_DESCRIPTION_BYTES, MAX_TOOLS_PER_PLUGIN, is_tool_name};
-use crate::tool::{CallRepetition, FileTracking, Tool, ToolCtx, ToolOutput, schema};
+use crate::tool::{CallRepetitionRule, FileTrackingMethod, Tool, ToolCtx, ToolOutput, schema};
 
 /// Names of the built-in tools; a plugin's tool with such a name is not offered.
 pub const BUILT_IN_TOOLS: [&str; 8] = [
@@ -51,7 +51,7 @@ pub struct ToolCollision {
 }
 
 impl ToolCollision {
-    /// Whether one of the two tools belongs to this plugin.
+    /// Whether the plugin provides one of the two tools with the same name.
     #[must_use]
     pub fn involves_plugin(&self, plugin: &str) -> bool {
         self.plugin == plugin || self.taken_by.as_deref() == Some(plugin)
@@ -79,7 +79,7 @@ impl PluginSet {
     /// Lists the tools that a session does not offer because another tool has the same name. The
     /// tool of the first plugin is offered; plugins are ordered by trust, then by name.
     #[must_use]
-    pub fn tool_collisions(&self) -> Vec<ToolCollision> {
+    pub fn find_tool_collisions(&self) -> Vec<ToolCollision> {
         let mut plugins: Vec<&LoadedPlugin> = self.plugins.iter().map(|plugin| &**plugin).collect();
         plugins.sort_by_key(|plugin| plugin.trust);
         let built_in = BUILT_IN_TOOLS.iter().map(|name| (*name, None));
@@ -110,9 +110,9 @@ pub(super) struct WasmTool {
     /// Permissions of the plugin, described for approval questions.
     pub(super) may: Arc<[String]>,
     /// Method by which the host detects which files the plugin changes.
-    pub(super) tracking: FileTracking,
+    pub(super) tracking: FileTrackingMethod,
     /// Whether an interrupted call may run again, according to the manifest.
-    pub(super) repetition: CallRepetition,
+    pub(super) repetition: CallRepetitionRule,
 }
 
 /// Deadline of a plugin's tool if the manifest sets none. Guests only compute and need no longer
@@ -130,7 +130,7 @@ pub(super) fn call_deadline(manifest: &Manifest) -> Duration {
 
 /// Runs a call of a guest until its deadline, or until the call is cancelled. `name` is the tool's
 /// name in messages about a failure.
-pub(super) async fn run_guest(
+pub(super) async fn run_guest_tool(
     name: &str,
     deadline: Duration,
     ctx: &ToolCtx,
@@ -153,11 +153,11 @@ impl Tool for WasmTool {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileTracking {
+    fn file_tracking(&self) -> FileTrackingMethod {
         self.tracking
     }
 
-    fn repetition(&self) -> CallRepetition {
+    fn repetition(&self) -> CallRepetitionRule {
         self.repetition.clone()
     }
 
@@ -165,7 +165,7 @@ impl Tool for WasmTool {
         let plugin = self.spec.plugin.as_deref().unwrap_or_default();
         let name = format!("`{}` of plugin `{plugin}`", self.spec.name);
         Box::pin(async move {
-            run_guest(&name, self.deadline, ctx, self.call_guest(&arguments, ctx)).await
+            run_guest_tool(&name, self.deadline, ctx, self.call_guest(&arguments, ctx)).await
         })
     }
 }
@@ -265,15 +265,15 @@ fn check_declared_tools(manifest: &Manifest, specs: &[ToolSpec]) -> Result<(), E
     Ok(())
 }
 
-/// Returns whether an interrupted call of a tool may run again.
-pub(super) fn call_repetition(manifest: &Manifest, tool: &str) -> CallRepetition {
+/// Returns whether the host may run a tool call again if it was interrupted.
+pub(super) fn call_repetition(manifest: &Manifest, tool: &str) -> CallRepetitionRule {
     match manifest.tools.get(tool) {
-        Some(options) if options.idempotent => CallRepetition::Idempotent,
+        Some(options) if options.idempotent => CallRepetitionRule::Idempotent,
         Some(options) => options
             .check
             .clone()
-            .map_or(CallRepetition::Never, CallRepetition::Checked),
-        None => CallRepetition::Never,
+            .map_or(CallRepetitionRule::Never, CallRepetitionRule::Checked),
+        None => CallRepetitionRule::Never,
     }
 }
 
@@ -283,18 +283,18 @@ pub(super) fn describe_tool_rights(granted: &Granted, has_hooks: bool) -> Arc<[S
         .capabilities()
         .iter()
         .map(grant::describe_capability);
-    each.chain(grant::combined_risk(granted, has_hooks))
+    each.chain(grant::describe_combined_risk(granted, has_hooks))
         .collect()
 }
 
 /// Returns the method by which the host detects which files a plugin changes. A snapshot of the
 /// workspace is needed only if the plugin may write there.
-pub(super) fn tool_file_tracking(granted: &Granted) -> FileTracking {
+pub(super) fn tool_file_tracking(granted: &Granted) -> FileTrackingMethod {
     let folders = granted.folders();
     let mut folders = folders.iter();
     match folders.any(|(access, folder)| *access != Access::Read && folder.root != Root::Data) {
-        true => FileTracking::Snapshot,
-        false => FileTracking::Unneeded,
+        true => FileTrackingMethod::Snapshot,
+        false => FileTrackingMethod::Unneeded,
     }
 }
 
@@ -306,7 +306,9 @@ pub(super) fn min_effect_class(manifest: &Manifest) -> EffectClass {
             .iter()
             .any(|folder| folder.root != Root::Data)
     });
-    if manifest.has(SideEffect::Network) || manifest.has(SideEffect::External) {
+    if manifest.has_side_effect(SideEffect::Network)
+        || manifest.has_side_effect(SideEffect::External)
+    {
         EffectClass::External
     } else if writes {
         EffectClass::Write

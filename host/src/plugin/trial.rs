@@ -17,17 +17,19 @@ const ENDLESS: &[u8] = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x08\x
 /// Smallest valid component.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Time after which the test fails because the loop was not stopped: a hundred ticks of the epoch.
+/// Time after which the trial fails because the engine did not stop the endless loop: a hundred
+/// ticks of the epoch.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Starts the engine, runs an endless loop, and returns the time until the engine stopped the loop.
-pub fn time_until_loop_is_stopped() -> Result<Duration, Error> {
+pub fn measure_loop_stop_time() -> Result<Duration, Error> {
     let failed = |message: String| Error::Start { message };
     let engine = engine()?;
     let module = Module::from_binary(&engine, ENDLESS).map_err(|e| failed(format!("{e:#}")))?;
     let (done, outcome) = mpsc::channel();
     let started = Instant::now();
-    // Run on a separate thread, which can be abandoned if the engine does not stop the loop.
+    // Run the loop on a separate thread, which can be left behind if the engine does not stop the
+    // loop.
     std::thread::Builder::new()
         .name("endless".to_owned())
         .spawn(move || {
@@ -42,7 +44,9 @@ pub fn time_until_loop_is_stopped() -> Result<Duration, Error> {
         .map_err(|e| failed(e.to_string()))?;
     match outcome.recv_timeout(PATIENCE) {
         Ok(Some(Trap::Interrupt)) => Ok(started.elapsed()),
-        Ok(other) => Err(failed(format!("an endless loop ended with {other:?}"))),
+        Ok(other) => Err(failed(format!(
+            "an endless loop ended with {other:?} instead of being interrupted"
+        ))),
         Err(_) => Err(failed(format!(
             "an endless loop was not stopped within {} s",
             PATIENCE.as_secs()

@@ -1,6 +1,6 @@
 //! Agent loops of plugins, which control the steps of a turn (`wit/agent-loop.wit`,
-//! `wit/agent-turn.wit`): [`AgentLoop`] is the interface for the agent, and [`TurnPrimitives`] is
-//! the interface for the loop.
+//! `wit/agent-turn.wit`): [`AgentLoop`] is the interface for the agent, and [`TurnPrimitiveSender`]
+//! is the interface for the loop.
 //!
 //! The loop sends each primitive to the turn, which executes it in its own task and sends the
 //! answer back. So the loop needs no access to the turn itself. The module must not depend on the
@@ -15,8 +15,9 @@ use super::handle::HandleError;
 use super::payload::Decision;
 use crate::message::{ToolCall, Usage};
 
-/// Maximum number of primitives between two requests to the model. The step limit bounds the number
-/// of requests; without this constant, a loop could run forever between two requests.
+/// Maximum number of operations (primitives) that a loop may request between two requests to the
+/// model. The step limit bounds the number of requests; without this constant, a loop could run
+/// forever between two requests.
 pub const MAX_PRIMITIVES: u32 = 64;
 
 /// Maximum number of model answers that a turn stores outside the conversation.
@@ -43,15 +44,15 @@ pub trait AgentLoop: Send + Sync {
     /// Returns the name of the loop's plugin.
     fn plugin(&self) -> &str;
 
-    /// Runs a turn by requesting primitives through `turn`. Dropping the future ends the loop. The
-    /// turn needs no state of the loop.
+    /// Runs a turn by requesting primitives through `turn`. Dropping the returned future ends the
+    /// loop. The turn needs no state that the loop holds.
     ///
     /// # Errors
     /// The loop failed, trapped, or computed longer than its deadline.
     fn run_turn(
         &self,
         caller: Caller,
-        turn: TurnPrimitives,
+        turn: TurnPrimitiveSender,
     ) -> BoxFuture<'static, Result<(), Failure>>;
 }
 
@@ -70,7 +71,7 @@ pub enum TurnPrimitive {
     BuildPrompt(PrimitiveReply<()>),
     /// Sends a request to the model.
     Request(LoopModelRequest, PrimitiveReply<TurnAnswer>),
-    /// Adds to the conversation an answer that the turn had stored outside of it.
+    /// Adds to the conversation an answer of the model that the turn had kept outside of it.
     Accept(u32, PrimitiveReply<()>),
     /// Runs the tool calls of the last answer.
     RunCalls(PrimitiveReply<Vec<CallReport>>),
@@ -83,7 +84,7 @@ pub enum TurnPrimitive {
 }
 
 impl TurnPrimitive {
-    /// Returns the name of the primitive in the contract.
+    /// Returns the name of the contract's function that requests this operation.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -161,16 +162,17 @@ pub enum TurnFinish {
 
 /// Sender with which a loop requests the primitives of its turn. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct TurnPrimitives(mpsc::Sender<TurnPrimitive>);
+pub struct TurnPrimitiveSender(mpsc::Sender<TurnPrimitive>);
 
-impl TurnPrimitives {
+impl TurnPrimitiveSender {
     /// Creates the channel: the sender for the loop and the receiver for the turn.
     pub(crate) fn channel() -> (Self, mpsc::Receiver<TurnPrimitive>) {
         let (sender, receiver) = mpsc::channel(1);
         (Self(sender), receiver)
     }
 
-    /// Requests a primitive from the turn, and returns the answer when the turn has executed it.
+    /// Requests an operation (a primitive) from the turn, and returns the answer when the turn has
+    /// executed the operation.
     ///
     /// # Errors
     /// The turn refused the primitive, or is over.

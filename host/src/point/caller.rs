@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::trace::Origin;
 use crate::message::Usage;
 
-/// Context of a call as guests may query it (`wit/caller.wit`).
+/// Context of a call of a plugin, which the called plugin can query (`wit/caller.wit`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallContext {
     /// Session id.
@@ -72,7 +72,7 @@ impl Caller {
         }
     }
 
-    /// Returns this caller for work that belongs to the tool call `id`.
+    /// Returns a copy of this caller for work that belongs to the tool call `id`.
     #[must_use]
     pub fn for_tool_call(&self, id: &str) -> Self {
         Self {

@@ -2,7 +2,7 @@
 //!
 //! All code that enumerates the points is generated from that table with `for_each_point!`: the
 //! marker types below, the host's component bindings, `rind plugin inspect`, and the docs. Tests
-//! compare the table with the interfaces in `wit/`. Start from [`find`].
+//! compare the table with the interfaces in `wit/`. Start from [`find_point`].
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use super::payload::{
 };
 use crate::message::Message;
 
-/// Payload that can be large. It is shared, and copied only when it is changed. Guests read parts
-/// of it through a handle (`wit/handles.wit`).
+/// Type of a payload that can be large: the payload is shared, and copied only when it is changed.
+/// Guests read parts of it through a handle (`wit/handles.wit`).
 type Lent<T> = Arc<T>;
 
 /// Messages of a request.
@@ -35,7 +35,7 @@ pub struct PointRow {
     pub name: &'static str,
     /// Kind of the point.
     pub kind: PointKind,
-    /// Names of the point in other systems, accepted in `plugin.toml` only.
+    /// Names that other systems use for the point, accepted in `plugin.toml` only.
     pub aliases: &'static [&'static str],
     /// Short description of the outcomes that hooks of the point can return.
     pub returns: &'static str,
@@ -98,7 +98,7 @@ for_each_point!(table);
 
 /// Finds a built-in point by its name or one of its aliases.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static PointRow> {
+pub fn find_point(name: &str) -> Option<&'static PointRow> {
     CATALOG
         .iter()
         .find(|row| row.name == name || row.aliases.contains(&name))

@@ -38,8 +38,8 @@ struct LazyCallClock {
     started: Instant,
     outer: Option<Arc<CallClock>>,
     clock: OnceCell<Arc<CallClock>>,
-    /// User waits to attach to the clock when it is created, if `declare_instance_holder` ran
-    /// before.
+    /// User waits that `declare_instance_holder` stored before the clock was created. They are
+    /// attached to the clock when it is created.
     held: OnceCell<Arc<HolderUserWaits>>,
 }
 
@@ -72,7 +72,7 @@ impl From<&Arc<CallClock>> for LazyCallClock {
 }
 
 /// Returns the clock of the plugin call that the current task is making, if there is one.
-fn call_clock() -> Option<Arc<CallClock>> {
+fn current_call_clock() -> Option<Arc<CallClock>> {
     CLOCK.try_with(|lazy| lazy.clock().clone()).ok()
 }
 
@@ -81,7 +81,7 @@ struct OpenWaitGuard(Arc<CallClock>, WaitReason);
 
 impl OpenWaitGuard {
     fn begin_wait(wait: WaitReason, pauses: Option<&Arc<HolderUserWaits>>) -> Option<Self> {
-        let clock = call_clock()?;
+        let clock = current_call_clock()?;
         clock.begin_wait(Instant::now(), wait, pauses);
         Some(Self(clock, wait))
     }
@@ -104,8 +104,8 @@ pub(crate) async fn wait_in_call_queue<T>(
     turn.await
 }
 
-/// Declares that, until it ends, the current call holds the resource that other calls wait for. The
-/// call's later waits for the user are recorded in `pauses`.
+/// Declares that the current call uses the plugin's instance, so that other calls wait until it
+/// ends. The call's later waits for the user are recorded in `pauses`.
 pub(crate) fn declare_instance_holder(pauses: &Arc<HolderUserWaits>) {
     // Ignore the error: outside of a plugin call there is no clock.
     let _ = CLOCK.try_with(|lazy| match lazy.clock.get() {
@@ -145,7 +145,7 @@ pub(crate) async fn with_deadline<T>(
     let clock = poll_fn(|context| {
         let lazy = LazyCallClock {
             started,
-            outer: call_clock(),
+            outer: current_call_clock(),
             clock: OnceCell::new(),
             held: OnceCell::new(),
         };

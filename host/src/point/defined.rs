@@ -1,7 +1,8 @@
 //! Points that plugins define: their declarations, and the only function that calls them.
 //!
 //! Payloads and results are checked against the owner's schemas. Permission to call is checked here
-//! too: only the owner and the listed callers may call a point. Start from [`DefinedPoints::call`].
+//! too: only the owner and the listed callers may call a point. Start from
+//! [`PluginDefinedPoints::call_point`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,45 +18,45 @@ use super::payload::{CheckArguments, PluginPayload};
 
 /// Point as its owner declared it.
 #[derive(Clone)]
-pub struct DefinedPoint {
+pub struct PluginDefinedPoint {
     /// Kind of the point.
     pub kind: PointKind,
     /// Function that checks the payload which a caller passes.
     pub payload: Arc<CheckArguments>,
     /// Function that checks the answer of an implementer.
     pub result: Arc<CheckArguments>,
-    /// Names of the plugins that may call the point, in addition to its owner.
+    /// Names of the plugins that may call the point, in addition to the plugin that defines it.
     pub callers: Vec<String>,
 }
 
-/// All declared points, keyed by `owner.NAME`.
+/// All points that plugins declare, keyed by `owner.NAME`.
 #[derive(Clone, Default)]
-pub struct DefinedPoints {
-    points: BTreeMap<String, DefinedPoint>,
+pub struct PluginDefinedPoints {
+    points: BTreeMap<String, PluginDefinedPoint>,
 }
 
-impl std::fmt::Debug for DefinedPoints {
+impl std::fmt::Debug for PluginDefinedPoints {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.points.keys()).finish()
     }
 }
 
-impl DefinedPoints {
+impl PluginDefinedPoints {
     /// Adds a point. No other point has the same key, because plugin names are unique.
-    pub fn add(&mut self, owner: &str, name: &str, point: DefinedPoint) {
+    pub fn add(&mut self, owner: &str, name: &str, point: PluginDefinedPoint) {
         self.points.insert(format!("{owner}.{name}"), point);
     }
 
     /// Returns the point with this full name.
     #[must_use]
-    pub fn get(&self, full_name: &str) -> Option<&DefinedPoint> {
+    pub fn get(&self, full_name: &str) -> Option<&PluginDefinedPoint> {
         self.points.get(full_name)
     }
 
     /// Calls every implementer of a point through the dispatcher, on behalf of `plugin`. `name` is
     /// either `owner.NAME`, or `NAME` for a point that the plugin itself defines. The call chain of
     /// `caller` already contains the plugin, so the plugin's own implementation is skipped.
-    pub async fn call(
+    pub async fn call_point(
         &self,
         dispatcher: &Dispatcher,
         plugin: &str,
@@ -85,7 +86,7 @@ impl DefinedPoints {
         // At a gate or mutate point, the answer of one implementer becomes the payload of the next,
         // so it must fit the schemas of both result and payload.
         let (payload, result) = (point.payload.clone(), point.result.clone());
-        let is_chain = point.kind.is_chain();
+        let is_chain = point.kind.runs_hooks_in_order();
         let check: Arc<CheckArguments> = Arc::new(move |answer| {
             result(answer)?;
             if is_chain { payload(answer) } else { Ok(()) }

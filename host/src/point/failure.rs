@@ -47,7 +47,7 @@ impl Failure {
     }
 
     /// Converts a caught panic into a failure.
-    pub(super) fn panic(panic: &(dyn Any + Send)) -> Self {
+    pub(super) fn from_panic(panic: &(dyn Any + Send)) -> Self {
         Self::Panic(panic_text(panic))
     }
 }
@@ -63,8 +63,8 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
-    /// Refuse the value; the default of gates.
+    /// Refuse the value that the hook judges; the default at gate points.
     Block,
-    /// Continue without the hook; the default of all other kinds.
+    /// Continue without the failed hook; the default at points of all other kinds.
     Skip,
 }

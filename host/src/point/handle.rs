@@ -56,10 +56,10 @@ pub enum HandleError {
 /// Result of calling a plugin-defined point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointAnswer {
-    /// Value after the calls: the final value (gate, mutate), the array of contributions (collect),
-    /// or null (observe).
+    /// Value after all implementers were called: the final value (gate, mutate), the array of
+    /// contributions (collect), or null (observe).
     pub value: Value,
-    /// Combined verdict of the implementers.
+    /// Combined verdict of the plugins that implement the point.
     pub verdict: HookVerdict,
 }
 
@@ -103,7 +103,7 @@ pub struct ConcurrentAgentTask {
     pub prompt: String,
     /// Name of the preset of the subagent.
     pub preset: Option<String>,
-    /// Names of the tools that the subagent may use, among those of the preset.
+    /// Names of those tools of the preset that the subagent may use; `None` for all of them.
     pub tools: Option<Vec<String>>,
     /// Maximum number of steps.
     pub max_steps: Option<u32>,
@@ -116,7 +116,7 @@ pub struct AgentReport {
     pub id: String,
     /// State of the subagent, named as in events.
     pub state: &'static str,
-    /// Answer, or the reason why there is none; empty while the subagent runs.
+    /// Answer of the subagent, or the reason why there is none; empty while the subagent runs.
     pub answer: String,
     /// Number of steps of the subagent.
     pub steps: u32,
@@ -171,7 +171,8 @@ pub enum QuestionKind {
 }
 
 impl QuestionKind {
-    /// Returns the default answer, for runs in which there is no user to ask.
+    /// Returns the answer that the plugin gave as the default, for runs in which there is no user
+    /// to ask.
     #[must_use]
     pub fn default_answer(&self) -> PersonAnswer {
         match self {
@@ -208,7 +209,7 @@ pub enum PersonAnswer {
 }
 
 /// Recorder of changes to files of the workspace. It saves the previous state of each file.
-pub trait ChangeRecorder: fmt::Debug + Send + Sync {
+pub trait FileChangeRecorder: fmt::Debug + Send + Sync {
     /// Records that a file is about to change. `path` is relative to the workspace and has no
     /// symlinks; `content` is the new content, or `None` for any other change. Returns the number
     /// of the record, or `None` if the previous state cannot be saved. Blocks the thread.
@@ -245,7 +246,7 @@ pub trait AgentHandle: Send + Sync {
         &self,
         plugin: &Arc<str>,
         caller: &Caller,
-    ) -> Option<Arc<dyn ChangeRecorder>> {
+    ) -> Option<Arc<dyn FileChangeRecorder>> {
         _ = (plugin, caller);
         None
     }
@@ -258,7 +259,7 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<PersonAnswer, HandleError>> {
         _ = (plugin, question, caller);
-        Box::pin(async { no_session() })
+        Box::pin(async { fail_without_session() })
     }
 
     /// Returns a value of the plugin's session state.
@@ -278,7 +279,7 @@ pub trait AgentHandle: Send + Sync {
         when: StateWrite,
     ) -> Result<(), HandleError> {
         _ = (plugin, key, value, when);
-        no_session()
+        fail_without_session()
     }
 
     /// Writes the state changes that were deferred with [`StateWrite::WithNextEntry`] to the
@@ -304,13 +305,13 @@ pub trait AgentHandle: Send + Sync {
     /// missing or corrupt.
     fn read_blob<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<u8>, HandleError>> {
         _ = id;
-        Box::pin(async { no_session() })
+        Box::pin(async { fail_without_session() })
     }
 
     /// Appends a custom entry of the plugin to the session file.
     fn append(&self, plugin: &str, name: &str, value: Value) -> Result<(), HandleError> {
         _ = (plugin, name, value);
-        no_session()
+        fail_without_session()
     }
 
     /// Calls every implementer of a plugin-defined point. `name` is either `owner.NAME`, or `NAME`
@@ -323,7 +324,7 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<PointAnswer, HandleError>> {
         _ = (plugin, name, payload, caller);
-        Box::pin(async { no_session() })
+        Box::pin(async { fail_without_session() })
     }
 
     /// Sends one request without tools to a model.
@@ -334,7 +335,7 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<ModelReply, HandleError>> {
         _ = (plugin, question, caller);
-        Box::pin(async { no_session() })
+        Box::pin(async { fail_without_session() })
     }
 
     /// Runs a subagent to completion and returns its answer.
@@ -345,13 +346,13 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<String, HandleError>> {
         _ = (plugin, task, caller);
-        Box::pin(async { no_session() })
+        Box::pin(async { fail_without_session() })
     }
 
     /// Returns the presets of subagents.
     fn agent_presets(&self, caller: &Caller) -> Result<Vec<AgentPreset>, HandleError> {
         _ = caller;
-        no_session()
+        fail_without_session()
     }
 
     /// Starts a subagent and returns its id.
@@ -362,10 +363,10 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<String, HandleError>> {
         _ = (plugin, order, caller);
-        Box::pin(async { no_session() })
+        Box::pin(async { fail_without_session() })
     }
 
-    /// Continues a subagent of the plugin that has ended.
+    /// Continues a subagent that the plugin started and that has ended.
     fn resume_agent<'a>(
         &'a self,
         plugin: &'a Arc<str>,
@@ -374,7 +375,7 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<(), HandleError>> {
         _ = (plugin, id, message, caller);
-        Box::pin(async { no_session() })
+        Box::pin(async { fail_without_session() })
     }
 
     /// Waits for subagents of the plugin, at most for `limit`, and returns their states.
@@ -386,7 +387,7 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<Vec<AgentReport>, HandleError>> {
         _ = (plugin, ids, limit, caller);
-        Box::pin(async { no_session() })
+        Box::pin(async { fail_without_session() })
     }
 
     /// Stops a subagent of the plugin.
@@ -397,7 +398,7 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<AgentReport, HandleError>> {
         _ = (plugin, id, caller);
-        Box::pin(async { no_session() })
+        Box::pin(async { fail_without_session() })
     }
 
     /// Resets the limits per turn for the running call: a run of a loop counts as one turn, but may
@@ -416,7 +417,7 @@ pub trait AgentHandle: Send + Sync {
         caller: Caller,
     ) -> BoxFuture<'a, Result<Parts, HandleError>> {
         _ = (plugin, name, arguments, caller);
-        Box::pin(async { no_session() })
+        Box::pin(async { fail_without_session() })
     }
 }
 
@@ -425,7 +426,7 @@ pub trait AgentHandle: Send + Sync {
 pub enum StateWrite {
     /// Before the plugin continues.
     AtOnce,
-    /// Together with the next entry of the session.
+    /// Together with the entry that the session writes next.
     WithNextEntry,
 }
 
@@ -434,7 +435,7 @@ pub enum StateWrite {
 #[derive(Debug)]
 pub struct HandleWithoutSession;
 
-fn no_session<T>() -> Result<T, HandleError> {
+fn fail_without_session<T>() -> Result<T, HandleError> {
     Err(HandleError::Failed("there is no session here".to_owned()))
 }
 

@@ -69,7 +69,7 @@ pub struct LoopTurnReport {
     pub session: String,
     /// Number of the turn in the session.
     pub turn: u32,
-    /// Reason why the turn ended, named as in the contract.
+    /// Reason why the turn ended, as the plugin contract names it.
     pub state: &'static str,
     /// Output of the turn, or the reason why there is none.
     pub answer: String,
@@ -83,7 +83,8 @@ pub struct LoopTurnReport {
     pub unpriced_tokens: u64,
 }
 
-/// Functions that a run of a loop may call, in addition to those of its session.
+/// Functions of the host that a run of a plugin's loop may call, in addition to those for its
+/// session.
 pub trait LoopHandle: Send + Sync {
     /// Returns the token that is cancelled when the host shuts down. After the cancellation, a run
     /// that has called this method gets time to return.
@@ -109,7 +110,7 @@ pub trait LoopHandle: Send + Sync {
         limit: Option<Duration>,
     ) -> BoxFuture<'a, Result<Option<LoopTurnReport>, HandleError>>;
 
-    /// Sends a message to a running turn of the loop.
+    /// Sends a text to the turn that the loop runs in `session`.
     fn steer_turn<'a>(
         &'a self,
         session: &'a str,

@@ -167,15 +167,16 @@ pub struct Slice {
     pub summary: String,
 }
 
-/// Payload for implementers of a plugin-defined point.
+/// Payload that the implementers of a plugin-defined point receive.
 #[derive(Clone)]
 pub struct PluginPayload {
     /// Value that the implementers judge. At gate and mutate points each implementer may change it;
     /// at collect points it is an array of contributions.
     pub value: Value,
-    /// Contributions so far, at collect points.
+    /// Contributions of the implementers that have run so far; used only at collect points.
     pub collected: Vec<Value>,
-    /// Kind that the owner declared for the point.
+    /// Kind of the point (such as gate or collect), as declared by the plugin that defines the
+    /// point.
     pub kind: PointKind,
     /// Check of an implementer's answer against the owner's schema. Guests do not see it.
     pub check: Arc<CheckArguments>,

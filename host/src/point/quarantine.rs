@@ -16,7 +16,7 @@ pub(crate) struct HookQuarantine {
 }
 
 impl HookQuarantine {
-    /// Clears the quarantine at the start of a turn.
+    /// Enables all disabled hooks again, at the start of a turn.
     pub(crate) fn clear_quarantine(&self) {
         lock(&self.dropped).clear();
         self.is_empty.store(true, Ordering::Release);

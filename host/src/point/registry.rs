@@ -2,7 +2,7 @@
 //!
 //! The order is by priority, then by plugin name. The registry is built once from the loaded
 //! plugins and then only read; replacing the hooks of one plugin makes a copy. It knows no plugin
-//! code, only [`Hook`]. Start from [`Registry::add`].
+//! code, only [`Hook`]. Start from [`HookRegistry::add`].
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use rustc_hash::FxBuildHasher;
 use super::caller::Caller;
 use super::failure::OnFailure;
 use super::payload::{FinishedCall, ProposedCall};
-use super::streaming::StreamPath;
+use super::streaming::StreamDelivery;
 use super::{Hook, PluginPoint, Point, catalog};
 use crate::message::Message;
 
@@ -32,7 +32,8 @@ pub struct HookSpec {
     pub plugin: Arc<str>,
     /// Name of the point; `owner.NAME` for a plugin-defined point.
     pub point: String,
-    /// Lower runs first; equal priorities run in order of the plugin's name.
+    /// Priority of the hook. Hooks with a lower number run first; hooks of equal priority run in
+    /// order of their plugins' names.
     pub priority: u16,
     /// Deadline of one call.
     pub deadline: Duration,
@@ -59,7 +60,7 @@ impl HookSpec {
     /// rights.
     #[must_use]
     pub fn of<P: Point>(name: &str) -> Self {
-        let row = catalog::find(P::NAME);
+        let row = catalog::find_point(P::NAME);
         Self {
             plugin: name.into(),
             point: P::NAME.to_owned(),
@@ -102,11 +103,11 @@ impl HookSpec {
         call.is_none_or(|call| tools.contains(&call.name))
     }
 
-    /// Whether the hook has a right: its point offers the right, and the manifest does not exclude
-    /// it.
+    /// Whether the hook has a right: its extension point offers the right, and the plugin's
+    /// manifest does not exclude it.
     #[must_use]
     pub fn has_right(&self, right: &str) -> bool {
-        catalog::find(&self.point).is_some_and(|row| row.rights.contains(&right))
+        catalog::find_point(&self.point).is_some_and(|row| row.rights.contains(&right))
             && self
                 .may
                 .as_ref()
@@ -164,19 +165,19 @@ fn insert_hook<P: Point>(hooks: &mut Vec<BoundHook<P>>, new: BoundHook<P>) {
 /// All hooks of all points, in their order.
 ///
 /// Built once from the loaded plugins, scripts and native hooks, then only read. To reload a
-/// plugin, [`Registry::with_replaced_hooks`] creates a changed copy, so that a dispatch in progress
-/// is not affected.
+/// plugin, [`HookRegistry::with_replaced_hooks`] creates a changed copy, so that a dispatch in
+/// progress is not affected.
 #[derive(Default)]
-pub struct Registry {
+pub struct HookRegistry {
     /// Hooks of built-in points, keyed by the type of the point, which avoids hashing names at
     /// every dispatch.
     built_in: HashMap<TypeId, Box<dyn PointHooks>, FxBuildHasher>,
     /// Hooks of plugin-defined points, keyed by name.
     defined: HashMap<String, Box<dyn PointHooks>, FxBuildHasher>,
     specs: Vec<Arc<HookSpec>>,
-    /// Cached [`StreamPath`] for calls that skip no hook, because it is needed several times per
-    /// step.
-    streaming: OnceLock<StreamPath>,
+    /// Cached [`StreamDelivery`] for calls that skip no hook, because it is needed several times
+    /// per step.
+    streaming: OnceLock<StreamDelivery>,
 }
 
 /// Whether points of this type are defined by plugins.
@@ -184,8 +185,8 @@ fn is_plugin_defined<P: Point>() -> bool {
     TypeId::of::<P>() == TypeId::of::<PluginPoint>()
 }
 
-/// Copies the hooks, replacing those of `plugin` by `with`.
-fn replace_in_map<K: Clone + Eq + Hash>(
+/// Returns a copy of `hooks` in which those of `plugin` are replaced by `with`.
+fn replace_plugin_hooks<K: Clone + Eq + Hash>(
     hooks: &HashMap<K, Box<dyn PointHooks>, FxBuildHasher>,
     plugin: &str,
     with: HashMap<K, Box<dyn PointHooks>, FxBuildHasher>,
@@ -204,7 +205,7 @@ fn replace_in_map<K: Clone + Eq + Hash>(
     all
 }
 
-impl Registry {
+impl HookRegistry {
     /// Binds a hook to its point, at the position that its priority and its plugin's name
     /// determine. For plugin-defined points `spec.point` selects the point.
     pub fn add<P: Point>(&mut self, spec: HookSpec, hook: Arc<dyn Hook<P>>) {
@@ -230,8 +231,8 @@ impl Registry {
         let others = self.specs.iter().filter(|spec| &*spec.plugin != plugin);
         let specs = others.cloned().chain(with.specs).collect();
         Self {
-            built_in: replace_in_map(&self.built_in, plugin, with.built_in),
-            defined: replace_in_map(&self.defined, plugin, with.defined),
+            built_in: replace_plugin_hooks(&self.built_in, plugin, with.built_in),
+            defined: replace_plugin_hooks(&self.defined, plugin, with.defined),
             specs,
             streaming: OnceLock::new(),
         }
@@ -252,15 +253,15 @@ impl Registry {
     }
 
     /// Decides how the model's text reaches the user, from the hooks that are called for `caller`.
-    pub(crate) fn streaming(&self, caller: &Caller) -> StreamPath {
+    pub(crate) fn stream_delivery(&self, caller: &Caller) -> StreamDelivery {
         let specs = self.specs.iter().map(AsRef::as_ref);
         if caller.call_chain.is_empty() {
             let path = self
                 .streaming
-                .get_or_init(|| StreamPath::decide_stream_path(specs));
+                .get_or_init(|| StreamDelivery::decide_stream_delivery(specs));
             return path.clone();
         }
-        StreamPath::decide_stream_path(
+        StreamDelivery::decide_stream_delivery(
             specs.filter(|spec| !caller.skips_hooks_of(&spec.plugin, false)),
         )
     }
@@ -272,4 +273,4 @@ impl Registry {
     }
 }
 
-impl_partial_debug!(Registry, self, specs = self.specs);
+impl_partial_debug!(HookRegistry, self, specs = self.specs);

@@ -2,7 +2,7 @@
 //!
 //! Displayed text cannot be withdrawn. So the text streams only if no hook has the right to change
 //! or refuse it later, except hooks of plugins that also have a hook at `output-delta`. Start from
-//! [`StreamPath::decide_stream_path`].
+//! [`StreamDelivery::decide_stream_delivery`].
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const JUDGING: [&str; 4] = [
     PreOutput::NAME,
 ];
 
-/// Rights by which a hook changes or refuses a text.
+/// Rights with which a hook can change or refuse a text.
 const CHANGING: [&str; 3] = ["text", "draft", "block"];
 
 /// A hook that prevents streaming.
@@ -31,20 +31,20 @@ pub(crate) struct StreamBlockingHook {
     pub point: String,
 }
 
-/// Path of the model's text to the user.
+/// Time at which the model's text is shown to the user: at once, or after hooks have checked it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum StreamPath {
-    /// Text is displayed as soon as it arrives: no hook may change or refuse it.
+pub(crate) enum StreamDelivery {
+    /// Text is displayed as soon as it arrives, because no hook may change or refuse it.
     Free,
     /// Text is displayed up to the position that the `output-delta` hooks have released.
     Judged,
-    /// Text is shown only when it is complete and these hooks have judged it.
+    /// Text is shown only when it is complete and these hooks have checked it.
     Held(Vec<StreamBlockingHook>),
 }
 
-impl StreamPath {
+impl StreamDelivery {
     /// Decides from the hooks that will be called how the text reaches the user.
-    pub(crate) fn decide_stream_path<'a>(
+    pub(crate) fn decide_stream_delivery<'a>(
         specs: impl Iterator<Item = &'a HookSpec> + Clone,
     ) -> Self {
         let holders: Vec<StreamBlockingHook> = specs
@@ -77,7 +77,8 @@ impl StreamPath {
     }
 }
 
-/// Whether a hook prevents streaming. `all` are the hooks that will be called.
+/// Whether a hook prevents that the model's text is displayed while it arrives. `all` are the hooks
+/// that will be called.
 pub fn prevents_streaming<'a>(
     spec: &HookSpec,
     mut all: impl Iterator<Item = &'a HookSpec>,
@@ -87,7 +88,7 @@ pub fn prevents_streaming<'a>(
         && (spec.on_failure == OnFailure::Block
             || CHANGING.iter().any(|right| spec.has_right(right)));
     // An `output-delta` hook that skips on failure does not replace a hook that blocks on failure:
-    // if the former failed, the text would be displayed.
+    // if the `output-delta` hook failed, the text would be displayed unjudged.
     let covers = |look: &HookSpec| {
         look.plugin == spec.plugin
             && judges_streamed_text(look)
@@ -166,11 +167,11 @@ a pre-output blocks; a output-delta blocks may => a
     fn text_streams_when_whoever_may_change_it_gave_that_up_or_looks_at_it_as_it_comes() {
         for [hooks, expected] in rows(TABLE) {
             let specs = specs(&hooks);
-            let streaming = StreamPath::decide_stream_path(specs.iter());
+            let streaming = StreamDelivery::decide_stream_delivery(specs.iter());
             let found = match &streaming {
-                StreamPath::Free => "free".to_owned(),
-                StreamPath::Judged => "judged".to_owned(),
-                StreamPath::Held(_) => streaming.blocking_plugins().join(" "),
+                StreamDelivery::Free => "free".to_owned(),
+                StreamDelivery::Judged => "judged".to_owned(),
+                StreamDelivery::Held(_) => streaming.blocking_plugins().join(" "),
             };
             assert_eq!(found, expected, "{specs:?}");
         }

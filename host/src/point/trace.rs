@@ -132,10 +132,10 @@ pub struct AccessRecord {
 }
 
 impl AccessRecord {
-    /// Whether no other event reports this access. Successful uses of models, tools and subagents
-    /// have events of their own.
+    /// Whether this record is the only event that reports the access. Successful uses of models,
+    /// tools and subagents have events of their own.
     #[must_use]
-    pub fn is_news(&self) -> bool {
+    pub fn is_only_report_of_access(&self) -> bool {
         self.reached != Reached::External || self.outcome != AccessOutcome::Done
     }
 }

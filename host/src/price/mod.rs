@@ -65,9 +65,9 @@ impl Prices {
     #[must_use]
     pub fn cost<'a>(&self, models: impl IntoIterator<Item = &'a str>, usage: &Usage) -> Cost {
         let mut models = models.into_iter();
-        match models.find_map(|model| self.of(model)) {
+        match models.find_map(|model| self.model_price(model)) {
             Some(price) => Cost {
-                usd: price.of(usage),
+                usd: price.cost_of(usage),
                 unpriced_tokens: 0,
             },
             None => Cost {
@@ -79,14 +79,14 @@ impl Prices {
 
     /// Returns the names of the models that have a price: those of the operator's settings, then
     /// those of the built-in table.
-    pub fn names(&self) -> Vec<String> {
+    pub fn priced_models(&self) -> Vec<String> {
         let listed = model::model_names().cloned();
         self.0.keys().cloned().chain(listed).collect()
     }
 
     /// Returns the price of a model; `None` if the price is unknown.
     #[must_use]
-    pub fn of(&self, model: &str) -> Option<Price> {
+    pub fn model_price(&self, model: &str) -> Option<Price> {
         let own = model::find_longest_prefix(model, &self.0).copied();
         own.or_else(|| model::find_price(model))
     }
@@ -104,7 +104,7 @@ mod tests {
         )
         .unwrap();
         let own = Prices::from(own);
-        let price = |model: &str| own.of(model).map(|price| price.input);
+        let price = |model: &str| own.model_price(model).map(|price| price.input);
         assert_eq!(price("gpt-4o-2024-11-20"), Some(1.0));
         assert_eq!(price("my/model"), Some(0.0));
         assert_eq!(price("gpt-5"), Some(1.25));
@@ -119,8 +119,8 @@ mod tests {
             cache_write_tokens: written,
             estimated: false,
         };
-        let sonnet = Prices::default().of("claude-sonnet-4-5").unwrap();
-        let mini = Prices::default().of("gpt-4").unwrap();
+        let sonnet = Prices::default().model_price("claude-sonnet-4-5").unwrap();
+        let mini = Prices::default().model_price("gpt-4").unwrap();
         for (price, used, expected) in [
             (sonnet, usage(1_000_000, 0, 0, 0), 3.0),
             (sonnet, usage(1_000_000, 1_000_000, 0, 0), 0.3),
@@ -130,7 +130,7 @@ mod tests {
             (sonnet, usage(0, 1_000_000, 0, 0), 0.3),
             (mini, usage(1_000_000, 1_000_000, 0, 0), 30.0),
         ] {
-            assert!((price.of(&used) - expected).abs() < 1e-9, "{used:?}");
+            assert!((price.cost_of(&used) - expected).abs() < 1e-9, "{used:?}");
         }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn host_system_prompt_parts(facts: HostPromptFacts<'_>) -> Vec<Prompt
         parts.push(host_prompt_part(Tier::Stable, "10-tools", TOOLS));
     }
     let place = format!(
-        "Today is {}. The workspace is {}; relative paths mean it.",
+        "Today is {}. The workspace is {}; relative paths begin there.",
         facts.date,
         facts.workspace.display()
     );

@@ -53,7 +53,7 @@ fn key_without_plugin(key: &str) -> &str {
     }
 }
 
-/// Converts parts to rows for the session's ledger.
+/// Converts the parts of a system prompt to the rows that the session records about them.
 #[must_use]
 pub(crate) fn prompt_rows(parts: &[PromptPart]) -> Vec<PromptRow> {
     parts

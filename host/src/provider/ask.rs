@@ -23,8 +23,8 @@ pub enum ModelQueryApi {
     /// List of models (`/v1/models`). vLLM, llama.cpp, Groq, Mistral and most gateways list other
     /// facts in addition to the names.
     Models,
-    /// The list of models of OpenRouter, which is more accurate than the built-in table about the
-    /// server that runs a model.
+    /// OpenRouter's list of models. It describes the server that runs a model more accurately than
+    /// the built-in table.
     OpenRouter,
     /// `/props`, with the window that llama.cpp was started with, and the list of models.
     LlamaCpp,
@@ -36,7 +36,7 @@ pub enum ModelQueryApi {
 
 /// Facts about a model that a server reported.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ServerAnswer {
+pub(crate) struct ReportedModelFacts {
     pub(crate) profile: ModelProfile,
     /// Whether the answer cannot change, so that the server need not be queried again.
     pub(crate) is_final: bool,
@@ -45,7 +45,7 @@ pub(crate) struct ServerAnswer {
 impl ModelQueryApi {
     /// Whether the server is queried even if the model is in the built-in table, because it may run
     /// the model with a smaller window.
-    pub(super) fn is_more_accurate_than_table(self) -> bool {
+    pub(super) fn is_queried_despite_table(self) -> bool {
         self != Self::Models
     }
 
@@ -56,7 +56,7 @@ impl ModelQueryApi {
         http: &HttpPool,
         model: &str,
         cancel: &CancellationToken,
-    ) -> ServerAnswer {
+    ) -> ReportedModelFacts {
         let asking = async {
             match self {
                 Self::Ollama => return query_ollama(http, model, cancel).await,
@@ -100,8 +100,8 @@ impl ModelQueryApi {
 }
 
 impl ModelProfile {
-    fn into_final_answer(self) -> ServerAnswer {
-        ServerAnswer {
+    fn into_final_answer(self) -> ReportedModelFacts {
+        ReportedModelFacts {
             profile: self,
             is_final: true,
         }
@@ -113,7 +113,11 @@ impl ModelProfile {
 /// `num_ctx` of the model is used instead. The window that the model was trained with, which
 /// `/api/show` also reports, is not used: it is usually much larger, and Ollama silently truncates
 /// a prompt that fits only that window.
-async fn query_ollama(http: &HttpPool, model: &str, cancel: &CancellationToken) -> ServerAnswer {
+async fn query_ollama(
+    http: &HttpPool,
+    model: &str,
+    cancel: &CancellationToken,
+) -> ReportedModelFacts {
     let question = json!({"model": model});
     let shown = http
         .request_document(&http.join_root_url("api/show"), Some(&question), cancel)
@@ -138,7 +142,7 @@ async fn query_ollama(http: &HttpPool, model: &str, cancel: &CancellationToken) 
         )
     });
     profile.window_tokens = loaded.or(profile.window_tokens);
-    ServerAnswer {
+    ReportedModelFacts {
         is_final: loaded.is_some() || (shown.is_none() && running.is_none()),
         profile,
     }
@@ -230,8 +234,8 @@ fn parse_listed_model(entry: &Value) -> ModelProfile {
     }
 }
 
-/// Reads the prices of an entry of OpenRouter: strings with dollars per token, `-1` if the price
-/// varies.
+/// Reads the prices in an entry of OpenRouter's list of models: strings with dollars per token,
+/// `-1` if the price varies.
 fn parse_openrouter_price(entry: &Value) -> Option<Price> {
     let of = |field: &str| {
         let price = entry.pointer(&format!("/pricing/{field}"))?;

@@ -21,7 +21,7 @@ use crate::text::clean_line;
 /// Maximum length of a model's name, in bytes.
 const MAX_MODEL_BYTES: usize = 128;
 
-/// Maximum length of the excerpt of an unreadable event, in bytes.
+/// Maximum length of the excerpt of a stream event that cannot be parsed, in bytes.
 const MAX_ODD_BYTES: usize = 4096;
 
 /// Number of bytes that each part of an answer counts towards the size limit, in addition to its
@@ -79,7 +79,7 @@ impl AnswerFault {
     /// Creates the fault of an event that does not match the format. `what` must not quote the
     /// data: only `excerpt` may contain text of the model, and it is truncated and marked as a
     /// quote.
-    pub(crate) fn bad_event_fault(what: impl Into<String>, data: &str) -> Self {
+    pub(crate) fn from_bad_event(what: impl Into<String>, data: &str) -> Self {
         Self::Bad {
             what: what.into(),
             excerpt: data.to_owned(),
@@ -94,7 +94,8 @@ pub(crate) struct CallIndex(usize);
 /// Assistant message that is being received.
 #[derive(Default)]
 pub(crate) struct MessageAssembler {
-    /// Parts so far. The arguments of calls are unparsed text until the end.
+    /// Parts of the message that were received so far. Until the end of the message, the arguments
+    /// of tool calls are unparsed text.
     parts: Vec<Content>,
     n_bytes: usize,
     model: Option<String>,
@@ -122,13 +123,13 @@ impl MessageAssembler {
         };
         if parsed.has_halves {
             self.has_halves = true;
-            self.text_halves.start_joining();
-            self.thinking_halves.start_joining();
+            self.text_halves.enable_surrogate_joining();
+            self.thinking_halves.enable_surrogate_joining();
         }
         Some(parsed.value)
     }
 
-    /// Keeps the first unreadable event for the error message in case no answer follows.
+    /// Stores the first unreadable event, which the error message quotes if no answer follows.
     pub(super) fn record_unreadable_event(&mut self, what: &'static str, data: &str) {
         if self.odd.is_none() {
             let end = data.floor_char_boundary(data.len().min(MAX_ODD_BYTES));
@@ -136,12 +137,13 @@ impl MessageAssembler {
         }
     }
 
-    /// Returns the fault of an incomplete answer. If only unreadable events arrived, it reports the
-    /// first of them, because the server is then probably not a model API.
-    pub(super) fn ended_early_fault(self) -> AnswerFault {
+    /// Returns the fault of a stream that ended before the answer was complete. If only unreadable
+    /// events arrived, the fault reports the first of them, because the server is then probably not
+    /// a model API.
+    pub(super) fn into_ended_early_fault(self) -> AnswerFault {
         match self.odd {
             Some((what, excerpt)) if self.parts.is_empty() => {
-                AnswerFault::bad_event_fault(what, &excerpt)
+                AnswerFault::from_bad_event(what, &excerpt)
             }
             _ => AnswerFault::EndedEarly,
         }
@@ -204,7 +206,7 @@ impl MessageAssembler {
         }
     }
 
-    /// Adds opaque data to all reasoning blocks that have none yet.
+    /// Adds opaque data of the provider to all reasoning blocks that have none yet.
     pub(super) fn add_thinking_extra(&mut self, mark: &Value) {
         for part in &mut self.parts {
             if let Content::Thinking { extra, .. } = part {
@@ -218,7 +220,8 @@ impl MessageAssembler {
         self.n_bytes += merge_field(&mut self.extra, name, value);
     }
 
-    /// Stores opaque data of a call under the name of the field that contained it.
+    /// Stores opaque data of a tool call under the name of the field in which the server sent the
+    /// data.
     pub(super) fn add_call_extra(&mut self, slot: CallIndex, name: &str, value: &Value) {
         let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0) else {
             return;
@@ -252,8 +255,8 @@ impl MessageAssembler {
         }
     }
 
-    /// Returns the name and the arguments of a call, as far as they were received.
-    pub(super) fn received_part_of_call(&self, slot: CallIndex) -> (&str, &str) {
+    /// Returns the parts of a call's name and arguments that were received so far.
+    pub(super) fn received_name_and_arguments(&self, slot: CallIndex) -> (&str, &str) {
         match self.parts.get(slot.0) {
             Some(Content::ToolCall(call)) => {
                 (&call.name, call.arguments.as_str().unwrap_or_default())
@@ -262,7 +265,7 @@ impl MessageAssembler {
         }
     }
 
-    /// Appends a delta to the arguments of a call.
+    /// Appends a delta to the arguments of a tool call.
     pub(crate) fn add_arguments(&mut self, slot: CallIndex, delta: &str) {
         self.n_bytes += delta.len();
         if let Some(Content::ToolCall(call)) = self.parts.get_mut(slot.0)
@@ -274,7 +277,7 @@ impl MessageAssembler {
 
     /// Whether the arguments of a call are already complete JSON.
     pub(crate) fn has_complete_arguments(&self, slot: CallIndex) -> bool {
-        serde_json::from_str::<Value>(self.received_part_of_call(slot).1).is_ok()
+        serde_json::from_str::<Value>(self.received_name_and_arguments(slot).1).is_ok()
     }
 
     /// Returns the message and its finish reason: the reason `finish` from the server, corrected if
@@ -282,8 +285,8 @@ impl MessageAssembler {
     pub(crate) fn finish_message(mut self, finish: Finish, usage: Usage) -> AssembledReply {
         // Add surrogates of which the other half never arrived.
         let (text, thinking) = (
-            self.text_halves.take_text_end(),
-            self.thinking_halves.take_text_end(),
+            self.text_halves.finish_text(),
+            self.thinking_halves.finish_text(),
         );
         self.text_halves = SurrogateJoiner::default();
         self.thinking_halves = SurrogateJoiner::default();
@@ -398,7 +401,7 @@ pub(crate) fn parse_arguments(written: String) -> Value {
     // read them.
     let read = |text: &str| {
         let value = serde_json::from_str(text).ok();
-        value.filter(|value: &Value| json::nesting_depth(value) <= json::MAX_DEPTH)
+        value.filter(|value: &Value| json::measure_nesting_depth(value) <= json::MAX_DEPTH)
     };
     match read(&written).or_else(|| read(&escape_control_characters(&written))) {
         Some(Value::String(inner)) => match read(&inner) {

@@ -24,7 +24,7 @@ use super::assemble::WireDecoder;
 use super::endpoint::Endpoint;
 use super::fit::{FitTarget, fit_conversation};
 use super::http::{HttpConfig, HttpPool};
-use super::images::Images;
+use super::images::RequestImages;
 use super::mend::{RequestCorrection, RequestCorrections};
 use super::profile::ServerProfile;
 use super::{
@@ -53,7 +53,7 @@ pub fn connect(
         }
         Wire::OpenaiChat => build_client(openai::ChatCompletions, endpoint, http, server)?,
         Wire::OpenaiResponses => build_client(responses::ResponsesFormat, endpoint, http, server)?,
-        Wire::Gemini => build_client(gemini::GeminiContent, endpoint, http, server)?,
+        Wire::Gemini => build_client(gemini::GeminiWireFormat, endpoint, http, server)?,
     })
 }
 
@@ -79,7 +79,7 @@ pub(super) trait WireFormat: Send + Sync + 'static {
     fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error>;
 
     /// Returns the body of a request. The name of the model is always in the field `model`.
-    fn body(&self, request: &Request, images: &Images) -> Value;
+    fn body(&self, request: &Request, images: &RequestImages) -> Value;
 
     /// Returns the path of a request under the base URL. A field of the body that belongs in the
     /// path is removed from the body.
@@ -124,8 +124,13 @@ impl<F: WireFormat> Provider for WireClient<F> {
         Box::pin(self.server.query_profile(&self.http, model, cancel))
     }
 
-    fn answer_limit(&self, model: &str, wanted: Option<u32>, prompt_tokens: u64) -> Option<u32> {
-        self.server.answer_limit(model, wanted, prompt_tokens)
+    fn answer_token_limit(
+        &self,
+        model: &str,
+        wanted: Option<u32>,
+        prompt_tokens: u64,
+    ) -> Option<u32> {
+        self.server.answer_token_limit(model, wanted, prompt_tokens)
     }
 
     fn base_url(&self) -> Option<String> {
@@ -140,7 +145,7 @@ impl<F: WireFormat> Provider for WireClient<F> {
         Box::pin(models::list_models(&self.http, path, query, cancel))
     }
 
-    fn body(&self, request: &Request, images: &Images) -> Value {
+    fn body(&self, request: &Request, images: &RequestImages) -> Value {
         let mends = lock(&self.mends).get(&request.model).cloned();
         let mends = mends.unwrap_or_else(|| RequestCorrections::from_preset(self.server.mends));
         let target = FitTarget {
@@ -176,7 +181,7 @@ impl<F: WireFormat> Provider for WireClient<F> {
             let path = self.format.path(&mut body);
             let decoder = F::Reader::default;
             self.http
-                .exchange_stream(&path, &model, &body, decoder, on, cancel)
+                .stream_with_retries(&path, &model, &body, decoder, on, cancel)
                 .await
         })
     }

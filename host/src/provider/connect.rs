@@ -7,7 +7,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::ask::ModelQueryApi;
-use super::dialect::{Dialect, TokenLimit};
+use super::dialect::{Dialect, TokenLimitField};
 use super::endpoint::{ApiKey, Endpoint};
 use super::named::NamedProvider;
 use super::preset::ProviderPreset;
@@ -70,7 +70,7 @@ fn has_preset_host(preset: &ProviderPreset, endpoint: &Endpoint) -> bool {
     usual.is_some_and(|usual| usual.host_str() == endpoint.url.host_str())
 }
 
-/// Builds the profile of a server from its preset and the settings.
+/// Builds the profile of a model server from its preset and the operator's settings.
 fn build_server_profile(
     choice: &ProviderChoice,
     found: ResolvedProvider<'_>,
@@ -80,15 +80,15 @@ fn build_server_profile(
 ) -> ServerProfile {
     let (own, preset) = (found.own, found.preset);
     let is_usual = preset.is_some_and(|preset| has_preset_host(preset, endpoint));
-    // For a server other than the preset's, query the list of models, and use the old name of the
-    // token limit: most such servers know only that name.
+    // If the URL is not that of the preset, query the server's list of models, and use the old name
+    // of the field for the token limit: most such servers know only that name.
     let preset_here = preset.filter(|preset| is_usual || preset.url.is_err() || preset.is_local);
     let ask = match preset_here {
         Some(preset) => preset.ask,
         None if wire == Wire::OpenaiChat => Some(ModelQueryApi::Models),
         None => None,
     };
-    let limit = preset_here.map_or(TokenLimit::MaxTokens, |preset| preset.token_limit);
+    let limit = preset_here.map_or(TokenLimitField::MaxTokens, |preset| preset.token_limit);
     let refused = preset.map_or(&[][..], |preset| preset.leave_out).iter();
     let refused = refused.map(|field| (*field).to_owned());
     let also = own.map(|own| own.leave_out.clone()).unwrap_or_default();
@@ -155,7 +155,7 @@ pub(super) fn find_endpoint(
             let example = example.unwrap_or("http://127.0.0.1:8000/v1");
             return Err(bad(
                 setting,
-                &format!("it is missing; write it as {example}"),
+                &format!("the URL is missing; set it, for example to {example}"),
             ));
         }
     };

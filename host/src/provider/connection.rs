@@ -13,7 +13,7 @@ use reqwest::redirect::Policy;
 
 use super::Error;
 use super::endpoint::Endpoint;
-use super::http::{HttpConfig, install_tls};
+use super::http::{HttpConfig, install_crypto_provider};
 
 /// Maximum size of a file with certificates, in bytes; the store of a whole system has about 250
 /// KiB.
@@ -24,7 +24,7 @@ pub(super) fn build_connection(
     endpoint: &Endpoint,
     config: &HttpConfig,
 ) -> Result<reqwest::Client, Error> {
-    install_tls();
+    install_crypto_provider();
     let mut client = reqwest::Client::builder()
         .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(Duration::from_millis(config.connect_timeout_ms))

@@ -3,7 +3,7 @@
 //!
 //! Owns the field names that differ between servers of one wire, the fields that a server refuses,
 //! and the fields that the operator adds. The module must not depend on the code that builds or
-//! sends a body. Start from [`Dialect::apply`].
+//! sends a body. Start from [`Dialect::apply_to_body`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use crate::model::ModelProfile;
 /// Name of the field that limits the number of tokens of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TokenLimit {
+pub enum TokenLimitField {
     /// `max_tokens`, which most servers know.
     #[default]
     MaxTokens,
@@ -21,7 +21,7 @@ pub enum TokenLimit {
     MaxCompletionTokens,
 }
 
-impl TokenLimit {
+impl TokenLimitField {
     fn name(self) -> &'static str {
         match self {
             Self::MaxTokens => "max_tokens",
@@ -30,10 +30,10 @@ impl TokenLimit {
     }
 }
 
-/// Role of the system prompt in wires where it is a message.
+/// Role of the system prompt in APIs that send it as a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SystemRole {
+pub enum SystemPromptRole {
     /// `system`, the usual one.
     #[default]
     System,
@@ -43,7 +43,7 @@ pub enum SystemRole {
     User,
 }
 
-impl SystemRole {
+impl SystemPromptRole {
     fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -58,9 +58,9 @@ impl SystemRole {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dialect {
     /// Field that limits the number of tokens of an answer.
-    pub token_limit: TokenLimit,
+    pub token_limit: TokenLimitField,
     /// Role of the system prompt.
-    pub system_role: SystemRole,
+    pub system_role: SystemPromptRole,
     /// Fields of the body that the server refuses, such as `stream_options`, `temperature` or
     /// `tools`.
     pub leave_out: Vec<String>,
@@ -75,14 +75,18 @@ impl Dialect {
     ///
     /// Called last in `Provider::body`, before hooks see the body. Fields of [`extra`](Self::extra)
     /// override all others.
-    pub fn apply(&self, body: &mut Value, profile: &ModelProfile) {
+    pub fn apply_to_body(&self, body: &mut Value, profile: &ModelProfile) {
         let Value::Object(body) = body else {
             return;
         };
-        if self.token_limit != TokenLimit::MaxTokens {
-            rename_field(body, TokenLimit::MaxTokens.name(), self.token_limit.name());
+        if self.token_limit != TokenLimitField::MaxTokens {
+            rename_field(
+                body,
+                TokenLimitField::MaxTokens.name(),
+                self.token_limit.name(),
+            );
         }
-        if self.system_role != SystemRole::System {
+        if self.system_role != SystemPromptRole::System {
             set_system_role(body, self.system_role.name());
         }
         if profile.temperature == Some(false) {
@@ -140,7 +144,7 @@ mod tests {
     use super::*;
 
     fn applied(dialect: &Dialect, mut body: Value, profile: &ModelProfile) -> Value {
-        dialect.apply(&mut body, profile);
+        dialect.apply_to_body(&mut body, profile);
         body
     }
 
@@ -163,8 +167,8 @@ mod tests {
         let extra =
             json!({"provider": {"order": ["a"]}, "stream_options": {"x": 1}, "temperature": 1});
         let dialect = Dialect {
-            token_limit: TokenLimit::MaxCompletionTokens,
-            system_role: SystemRole::Developer,
+            token_limit: TokenLimitField::MaxCompletionTokens,
+            system_role: SystemPromptRole::Developer,
             leave_out: vec!["tools".to_owned(), "absent".to_owned()],
             extra: extra.as_object().unwrap().clone(),
             needs_limit: false,

@@ -66,13 +66,14 @@ pub struct Endpoint {
     pub url_env: String,
     /// Key; `None` for a server that needs no key.
     pub key: Option<ApiKey>,
-    /// Environment variable or setting of the key, for messages.
+    /// Name of the environment variable or setting that contains the key, for messages.
     pub key_env: String,
     /// Advice for the user if the server is unreachable, as the second half of a sentence.
     pub advice: String,
-    /// Additional headers of every request. They override the headers of the wire.
+    /// Additional headers of every request. They override headers of the same name that the wire
+    /// format sets.
     pub headers: HeaderMap,
-    /// Header that carries the key, instead of the header of the wire.
+    /// Header that carries the API key; `None` for the header that the wire format defines.
     pub key_in: Option<HeaderName>,
 }
 
@@ -90,7 +91,7 @@ impl Endpoint {
         let parsed = Url::parse(url.trim()).map_err(|error| bad(no_url(error)))?;
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(bad(format!(
-                "its scheme is `{}`, not http or https",
+                "the scheme of the URL is `{}`, not http or https",
                 parsed.scheme()
             )));
         }
@@ -100,10 +101,13 @@ impl Endpoint {
     /// Returns the header value that consists of `prefix` and the key, marked sensitive so that
     /// HTTP libraries do not log it; `None` without a key, or if [`key_in`](Self::key_in) names
     /// another header.
-    pub(crate) fn key_header(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
+    pub(crate) fn key_header_with_prefix(
+        &self,
+        prefix: &str,
+    ) -> Result<Option<HeaderValue>, Error> {
         match &self.key_in {
             Some(_) => Ok(None),
-            None => self.key_header_value(prefix),
+            None => self.build_key_header_value(prefix),
         }
     }
 
@@ -114,13 +118,13 @@ impl Endpoint {
             return Ok(());
         };
         let prefix = if name == AUTHORIZATION { "Bearer " } else { "" };
-        if let Some(value) = self.key_header_value(prefix)? {
+        if let Some(value) = self.build_key_header_value(prefix)? {
             self.headers.insert(name, value);
         }
         Ok(())
     }
 
-    fn key_header_value(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
+    fn build_key_header_value(&self, prefix: &str) -> Result<Option<HeaderValue>, Error> {
         let Some(key) = &self.key else {
             return Ok(None);
         };
@@ -249,7 +253,7 @@ mod tests {
             let mut endpoint = endpoint("http://h");
             endpoint.key_in = Some(HeaderName::from_static(name));
             endpoint.set_key_header().unwrap();
-            assert_eq!(endpoint.key_header("Bearer ").unwrap(), None);
+            assert_eq!(endpoint.key_header_with_prefix("Bearer ").unwrap(), None);
             assert_eq!(endpoint.headers[name], expected);
             assert!(endpoint.headers[name].is_sensitive());
         }
@@ -258,16 +262,16 @@ mod tests {
     #[test]
     fn a_key_that_is_no_header_is_refused_without_showing_it() {
         let mut endpoint = endpoint("http://h");
-        let header = endpoint.key_header("Bearer ").unwrap().unwrap();
+        let header = endpoint.key_header_with_prefix("Bearer ").unwrap().unwrap();
         assert_eq!(header.to_str().unwrap(), "Bearer sk-secret");
         assert!(header.is_sensitive());
         endpoint.key = ApiKey::new("two\nlines");
         assert_eq!(
-            endpoint.key_header("").unwrap_err().to_string(),
+            endpoint.key_header_with_prefix("").unwrap_err().to_string(),
             "OPENAI_API_KEY of openai cannot be used: the key has characters that are not allowed in an HTTP header"
         );
         endpoint.key = None;
-        assert_eq!(endpoint.key_header("").unwrap(), None);
+        assert_eq!(endpoint.key_header_with_prefix("").unwrap(), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::server_text::ServerText;
 
 /// Phase of a request that can time out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestPhase {
+pub enum TimedRequestPhase {
     /// Connecting to the provider.
     Connect,
     /// Waiting for the first byte of the answer.
@@ -25,7 +25,7 @@ pub enum RequestPhase {
     Pings,
 }
 
-impl RequestPhase {
+impl TimedRequestPhase {
     /// Returns the event that is awaited, and the name of the setting for its timeout.
     fn describe_phase(self) -> [&'static str; 2] {
         match self {
@@ -50,7 +50,7 @@ pub enum Error {
     MissingKey {
         /// Name of the provider.
         provider: String,
-        /// Environment variable that holds the key.
+        /// Environment variable that holds the API key.
         key_env: String,
     },
 
@@ -132,7 +132,7 @@ pub enum Error {
         status: u16,
         /// Message of the server.
         said: ServerText,
-        /// Correction of the request with which it can be sent again, if one is known.
+        /// Correction with which the request can be sent again, if one is known.
         mend: Option<RequestCorrection>,
     },
 
@@ -191,7 +191,7 @@ pub enum Error {
         said: ServerText,
     },
 
-    /// The server is overloaded or limits the rate (429, 503, 529), also at the last attempt.
+    /// The last attempt failed because the server is overloaded or limits the rate (429, 503, 529).
     #[error(
         "{provider} limits the rate or is overloaded (status {status}, attempt {attempts}): {}; the server said {said}",
         retry_advice(.retry_after)
@@ -234,7 +234,7 @@ pub enum Error {
         /// Name of the provider.
         provider: String,
         /// Phase that timed out.
-        phase: RequestPhase,
+        phase: TimedRequestPhase,
         /// Time waited, in milliseconds.
         after_ms: u64,
     },
@@ -352,7 +352,7 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    /// A script is invalid, simulated a failure, or has no reply left.
+    /// A script of the scripted provider is invalid, simulated a failure, or has no reply left.
     #[error("script {script}{what}")]
     Script {
         /// Path or description of the script.
@@ -371,8 +371,8 @@ fn retry_advice(retry_after: &Option<Duration>) -> String {
 }
 
 impl Error {
-    /// Returns the excerpt of an unreadable answer, which is text of the model that no hook has
-    /// checked.
+    /// Returns the excerpt in an error about an unreadable answer. The excerpt is text of the model
+    /// that no hook has checked.
     pub(crate) fn unreadable_excerpt_mut(&mut self) -> Option<&mut ServerText> {
         match self {
             Self::BadStream { excerpt, .. } => Some(excerpt),
@@ -380,8 +380,9 @@ impl Error {
         }
     }
 
-    /// Returns the correction with which the request can be sent again, if one is known.
-    pub(crate) fn mend(&self) -> Option<&RequestCorrection> {
+    /// Returns the correction with which the request can be sent again; `None` if the error
+    /// suggests none.
+    pub(crate) fn request_correction(&self) -> Option<&RequestCorrection> {
         match self {
             Self::BadRequest { mend, .. } => mend.as_ref(),
             _ => None,
@@ -393,7 +394,7 @@ impl Error {
     #[must_use]
     pub fn may_have_been_billed(&self) -> bool {
         match self {
-            Self::Timeout { phase, .. } => !matches!(phase, RequestPhase::Connect),
+            Self::Timeout { phase, .. } => !matches!(phase, TimedRequestPhase::Connect),
             Self::Cancelled
             | Self::BadStream { .. }
             | Self::EndedEarly { .. }

@@ -1,9 +1,9 @@
 //! Rewrites a conversation so that the server that receives it accepts it.
 //!
-//! A conversation may contain answers of several models over several wires, with tool names that a
-//! model invented and call ids that a server numbers anew in each answer. Most APIs refuse such a
-//! history, and then every later request of the session too. So before a wire writes a request,
-//! this pass
+//! A conversation may contain answers of several models in several wire formats, with tool names
+//! that a model invented and call ids that a server numbers anew in each answer. Most APIs refuse
+//! such a history, and then every later request of the session too. So before a request is written
+//! in a wire format, this pass
 //!
 //! - drops reasoning, signatures and opaque data of another model or server, or that the server
 //!   refused,
@@ -14,8 +14,8 @@
 //! - joins adjacent messages of one role, begins with a user message, and replaces an empty result
 //!   with a placeholder.
 //!
-//! Owns the rules that all APIs share. It must not know how a wire writes a message. Start from
-//! [`fit_conversation`].
+//! Owns the rules that all APIs share. It must not know how a wire format represents a message.
+//! Start from [`fit_conversation`].
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -71,7 +71,7 @@ pub(super) fn fit_conversation<'a>(
         reader,
         mends: target.mends,
         messages: Vec::with_capacity(request.messages.len()),
-        ids: CallIds::default(),
+        ids: RewrittenCallIds::default(),
     };
     for message in &request.messages {
         fitted.fit_message(message);
@@ -101,19 +101,21 @@ struct ConversationFitter<'a, 'm> {
     reader: Writer,
     mends: &'m RequestCorrections,
     messages: Vec<Cow<'a, Message>>,
-    ids: CallIds,
+    ids: RewrittenCallIds,
 }
 
-/// Call ids that are already used in the rewritten conversation, and the calls without a result.
+/// Ids of tool calls that are used in the rewritten conversation, and the calls that have no result
+/// yet.
 #[derive(Default)]
-struct CallIds {
+struct RewrittenCallIds {
     used: HashSet<String>,
-    /// Calls that have no result yet, in the order in which the model made them.
-    open: Vec<OpenCall>,
+    /// Tool calls of the rewritten conversation that have no result yet, in the order in which the
+    /// model made them.
+    open: Vec<CallAwaitingResult>,
 }
 
 /// A call that has no result yet.
-struct OpenCall {
+struct CallAwaitingResult {
     /// Call id in the session, by which the result refers to its call. Several calls of one answer
     /// may have the same id.
     named: String,
@@ -126,7 +128,7 @@ struct OpenCall {
 impl<'a> ConversationFitter<'a, '_> {
     fn fit_message(&mut self, message: &'a Message) {
         let message = match message.role {
-            Role::Tool => self.fit_results(message),
+            Role::Tool => self.match_results_to_calls(message),
             Role::Assistant => {
                 self.add_missing_results();
                 self.fit_answer(message)
@@ -216,7 +218,7 @@ impl<'a> ConversationFitter<'a, '_> {
     /// Rewrites a message with tool results: each result gets the id and the tool name that its
     /// call has in the rewritten conversation. A result is dropped if it has no call, or if its
     /// call already has a result.
-    fn fit_results(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
+    fn match_results_to_calls(&mut self, message: &'a Message) -> Option<Cow<'a, Message>> {
         let mut kept = Vec::new();
         let mut is_changed = false;
         for part in &message.content {
@@ -256,7 +258,7 @@ impl<'a> ConversationFitter<'a, '_> {
         Some(Cow::Owned(message))
     }
 
-    /// Adds a placeholder result for each call that has no result yet.
+    /// Adds a message with a placeholder result for each tool call that has no result yet.
     fn add_missing_results(&mut self) {
         for call in std::mem::take(&mut self.ids.open) {
             let result = ToolResult::new(call.sent, call.name, NO_RESULT, true);
@@ -267,8 +269,8 @@ impl<'a> ConversationFitter<'a, '_> {
     }
 }
 
-impl CallIds {
-    /// Registers a call that still needs a result, and returns its id in the rewritten
+impl RewrittenCallIds {
+    /// Adds a call to those that have no result yet, and returns the call's id in the rewritten
     /// conversation.
     fn register_open_call(&mut self, call: &ToolCall, is_short: bool) -> String {
         let id = match is_short {
@@ -288,7 +290,7 @@ impl CallIds {
                 }
             };
         }
-        self.open.push(OpenCall {
+        self.open.push(CallAwaitingResult {
             named: call.id.clone(),
             sent: unique.clone(),
             name: to_safe_tool_name(&call.name).into_owned(),

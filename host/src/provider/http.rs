@@ -2,7 +2,7 @@
 //!
 //! The only module of the provider layer that creates an HTTP client, waits, retries and handles
 //! cancellation. It must not know any wire format: a [`WireDecoder`] reads the events. Start from
-//! [`HttpPool::exchange_stream`].
+//! [`HttpPool::stream_with_retries`].
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,10 +32,10 @@ use crate::message::{Message, Writer};
 /// Maximum bytes read of an error body. Only the error message in it is shown, which is shorter.
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 
-/// Maximum size in bytes of a document that is not an answer of a model.
+/// Maximum size in bytes of a response that is not an answer of a model, such as a list of models.
 const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 
-/// Maximum time after a complete answer to wait for the token counts and the end of the stream.
+/// Maximum time to wait, after a complete answer, for the token counts and the end of the stream.
 const REST: Duration = Duration::from_secs(5);
 
 /// Maximum white space before an answer, in bytes. Some servers send it as a keep-alive.
@@ -111,7 +111,7 @@ impl HttpConfig {
 
 /// Installs ring as the crypto provider of rustls. Call before building a `reqwest::Client`:
 /// without a default provider the builder panics.
-pub fn install_tls() {
+pub fn install_crypto_provider() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // An error means that a default is already installed, which works as well.
@@ -165,7 +165,7 @@ impl HttpPool {
 
     /// Sends `body`, a request to `model`, with POST to `path` under the base URL, and streams the
     /// answer. Retries failed attempts; each attempt has a new decoder `D`.
-    pub(crate) async fn exchange_stream<D: WireDecoder>(
+    pub(crate) async fn stream_with_retries<D: WireDecoder>(
         &self,
         path: &str,
         model: &str,
@@ -294,7 +294,7 @@ impl HttpPool {
                 let what = format!("more than {} MiB", MAX_DOCUMENT_BYTES >> 20);
                 return Err(stream_failure(
                     attempt,
-                    AnswerFault::bad_event_fault(what, ""),
+                    AnswerFault::from_bad_event(what, ""),
                 ));
             }
         }
@@ -302,12 +302,12 @@ impl HttpPool {
             let body = String::from_utf8_lossy(&body);
             stream_failure(
                 attempt,
-                AnswerFault::bad_event_fault(format!("no JSON ({error})"), &body),
+                AnswerFault::from_bad_event(format!("no JSON ({error})"), &body),
             )
         })
     }
 
-    /// Sends a request and returns the response if its status is 2xx.
+    /// Sends a request. Returns the response if its status is 2xx, and otherwise an error.
     async fn send_request(
         &self,
         attempt: AttemptContext<'_>,
@@ -412,7 +412,7 @@ struct StreamedAnswerReader<'a, 'l, D> {
 
 /// Kind of a response body. The first character decides, because gateways send wrong content types.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum BodyKind {
+enum AnswerBodyKind {
     /// Server-sent events.
     Stream,
     /// A JSON document: from a server that does not stream, or an error with status 200.
@@ -421,7 +421,7 @@ enum BodyKind {
     Page,
 }
 
-impl BodyKind {
+impl AnswerBodyKind {
     /// Recognizes the kind of a body that begins with this chunk; `None` if it has only white
     /// space.
     fn detect_body_kind(piece: &[u8]) -> Option<Self> {
@@ -439,10 +439,10 @@ impl<D: WireDecoder> StreamedAnswerReader<'_, '_, D> {
         let (mut start, mut n_blank) = (Vec::new(), 0);
         let kind = loop {
             let Some(piece) = self.wait.wait_for_data(self.response.chunk()).await? else {
-                break BodyKind::Stream;
+                break AnswerBodyKind::Stream;
             };
             start.extend_from_slice(&piece);
-            if let Some(kind) = BodyKind::detect_body_kind(&start) {
+            if let Some(kind) = AnswerBodyKind::detect_body_kind(&start) {
                 break kind;
             }
             // Skip white space before the body, whatever the kind of the body is.
@@ -453,17 +453,17 @@ impl<D: WireDecoder> StreamedAnswerReader<'_, '_, D> {
                     "the answer has more than {} KiB of white space",
                     MAX_BLANK_BYTES >> 10
                 );
-                return self.check_answer_size(Err(AnswerFault::bad_event_fault(what, "")));
+                return self.check_answer_size(Err(AnswerFault::from_bad_event(what, "")));
             }
             self.wait.restart_idle_timeout();
         };
         match kind {
-            BodyKind::Stream => self.read_stream(&start).await,
-            BodyKind::Document => self.read_document(start).await,
-            BodyKind::Page => {
+            AnswerBodyKind::Stream => self.read_stream(&start).await,
+            AnswerBodyKind::Document => self.read_document(start).await,
+            AnswerBodyKind::Page => {
                 let rest = read_error_body(&mut self.response, &mut self.wait).await;
                 let page = String::from_utf8_lossy(&start) + &*rest;
-                let fault = AnswerFault::bad_event_fault("it is a web page", &page);
+                let fault = AnswerFault::from_bad_event("it is a web page", &page);
                 Err(stream_failure(self.attempt, fault))
             }
         }
@@ -494,8 +494,8 @@ impl<D: WireDecoder> StreamedAnswerReader<'_, '_, D> {
         let emit = &mut |event| self.listener.emit_event(event);
         let pushed = feed.push(&mut self.decoder, piece, emit);
         match self.check_answer_size(pushed)? {
-            // After a complete answer, the wait for further data has one fixed deadline, so do not
-            // restart a timeout.
+            // After a complete answer, one fixed deadline applies to the wait for further data, so
+            // do not restart a timeout.
             _ if had_ended => {}
             true => self.wait.restart_all_timeouts(),
             false => self.wait.restart_idle_timeout(),
@@ -513,7 +513,7 @@ impl<D: WireDecoder> StreamedAnswerReader<'_, '_, D> {
             body.extend_from_slice(&piece);
             if body.len() > MAX_ANSWER_BYTES {
                 let what = format!("more than {} MiB", MAX_ANSWER_BYTES >> 20);
-                return self.check_answer_size(Err(AnswerFault::bad_event_fault(what, "")));
+                return self.check_answer_size(Err(AnswerFault::from_bad_event(what, "")));
             }
         }
         let emit = &mut |event| self.listener.emit_event(event);

@@ -5,7 +5,7 @@
 //! It must not know where bytes are stored (a function reads them) nor which models accept images
 //! (`model` does).
 //!
-//! Start from [`Images::choose`].
+//! Start from [`RequestImages::choose`].
 
 use std::collections::HashMap;
 
@@ -24,9 +24,9 @@ const MAX_TOTAL_BYTES: u64 = 16 << 20;
 /// Images of a request, by the id of their blob: the bytes to send, or the reason why the image is
 /// not sent.
 #[derive(Debug, Default)]
-pub struct Images(HashMap<String, Result<Vec<u8>, String>>);
+pub struct RequestImages(HashMap<String, Result<Vec<u8>, String>>);
 
-impl Images {
+impl RequestImages {
     /// Selects the newest images that fit into a request. `blobs` contains all blobs of the
     /// request, oldest first. `read` returns the bytes of a blob, or a short reason why they are
     /// not available.
@@ -44,7 +44,7 @@ impl Images {
                 continue;
             };
             let size = blob.size.saturating_mul(n as u64);
-            let image = match blob.unfit() {
+            let image = match blob.model_rejection_reason() {
                 Some(why) => Err(why),
                 None if n > n_left || size > bytes_left => {
                     Err("there are too many later images in this request".to_owned())
@@ -92,14 +92,14 @@ mod tests {
             &[0, 0, 0, 9],
             &n.to_be_bytes(),
         ];
-        let mut blob = Blob::of(&header.concat(), "");
+        let mut blob = Blob::from_bytes(&header.concat(), "");
         blob.size = size;
         blob
     }
 
     /// Returns for each blob the number of bytes sent, or the placeholder text.
     fn choose(blobs: &[Blob]) -> Vec<String> {
-        let images = Images::choose(&blobs.iter().collect::<Vec<_>>(), |_| Ok(vec![0; 3]));
+        let images = RequestImages::choose(&blobs.iter().collect::<Vec<_>>(), |_| Ok(vec![0; 3]));
         let shown = |blob| images.get(blob).map_or_else(|text| text, encode_base64);
         blobs.iter().map(shown).collect()
     }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_no_model_takes_is_a_line_of_text_and_does_not_count() {
-        let pdf = Blob::of(b"%PDF", "application/pdf");
+        let pdf = Blob::from_bytes(b"%PDF", "application/pdf");
         let huge = png(1, 4_000_000);
         let tall = png(9_000, 10);
         let shown = choose(&[pdf.clone(), huge, tall, png(2, 10)]);
@@ -135,10 +135,11 @@ mod tests {
             "AAAA",
         ];
         assert_eq!(shown, expected);
-        let gone = Images::choose(&[&png(1, 10)], |_| Err("its bytes are missing".to_owned()));
+        let gone =
+            RequestImages::choose(&[&png(1, 10)], |_| Err("its bytes are missing".to_owned()));
         let expected = "[image/png, 10 B; not shown: its bytes are missing]";
         assert_eq!(gone.get(&png(1, 10)).unwrap_err(), expected);
-        let named = Images::default().get(&pdf).unwrap_err();
+        let named = RequestImages::default().get(&pdf).unwrap_err();
         assert_eq!(named, "[application/pdf, 4 B]");
     }
 }

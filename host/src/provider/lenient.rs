@@ -83,7 +83,7 @@ fn is_high_surrogate(unit: u32) -> bool {
     unit < 0xDC00
 }
 
-/// Returns the surrogate that a private-use character replaces.
+/// Returns the surrogate for which a private-use character stands; `None` for any other character.
 fn stand_in_to_surrogate(c: char) -> Option<u32> {
     let unit = u32::from(c).checked_sub(STAND_IN)?;
     (0xD800..=0xDFFF).contains(&unit).then_some(unit)
@@ -107,7 +107,7 @@ pub(super) struct SurrogateJoiner {
 impl SurrogateJoiner {
     /// Enables the joining of surrogate pairs in later calls of `push`. Before this call, `push`
     /// returns texts unchanged, so that private-use characters that a model really wrote are kept.
-    pub(super) fn start_joining(&mut self) {
+    pub(super) fn enable_surrogate_joining(&mut self) {
         self.is_on = true;
     }
 
@@ -140,7 +140,7 @@ impl SurrogateJoiner {
     }
 
     /// Ends the text: returns U+FFFD if a high surrogate is still held back, otherwise nothing.
-    pub(super) fn take_text_end(&mut self) -> &'static str {
+    pub(super) fn finish_text(&mut self) -> &'static str {
         match self.high.take() {
             Some(_) => "\u{FFFD}",
             None => "",
@@ -151,9 +151,9 @@ impl SurrogateJoiner {
 /// Returns a complete text with its surrogate pairs joined.
 pub(super) fn join_surrogates(text: &str) -> String {
     let mut joiner = SurrogateJoiner::default();
-    joiner.start_joining();
+    joiner.enable_surrogate_joining();
     let mut whole = joiner.push(text).into_owned();
-    whole.push_str(joiner.take_text_end());
+    whole.push_str(joiner.finish_text());
     whole
 }
 
@@ -186,7 +186,7 @@ pub(super) fn text_value(value: &Value) -> Option<Cow<'_, str>> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Reads the text in a field with [`text_value`].
+/// Reads the text in the field `name` of a JSON object with [`text_value`].
 pub(super) fn text_field<'a>(value: &'a Value, name: &str) -> Option<Cow<'a, str>> {
     text_value(value.get(name)?)
 }
@@ -226,7 +226,7 @@ pub(super) fn count_value(value: &Value) -> Option<u64> {
     }
 }
 
-/// Reads the number in a field with [`count_value`].
+/// Reads the number in the field `name` of a JSON object with [`count_value`].
 pub(super) fn count_field(value: &Value, name: &str) -> Option<u64> {
     count_value(value.get(name)?)
 }
@@ -284,13 +284,13 @@ mod tests {
                     continue;
                 };
                 if parsed.has_halves {
-                    joiner.start_joining();
+                    joiner.enable_surrogate_joining();
                 }
                 if let Some(text) = text_field(&parsed.value, "t") {
                     read.push_str(&joiner.push(&text));
                 }
             }
-            read.push_str(joiner.take_text_end());
+            read.push_str(joiner.finish_text());
             let expected = if pieces[0].ends_with("\\ud83d\\") {
                 "x"
             } else {

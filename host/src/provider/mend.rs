@@ -1,6 +1,6 @@
 //! Corrections of requests that a server refused.
 //!
-//! Servers that speak the same wire refuse different parts of it: an optional field, reasoning that
+//! Servers of the same wire format refuse different parts of it: an optional field, reasoning that
 //! another server signed, two adjacent messages of one role. When a refusal names such a part, the
 //! request is corrected and sent again once. The correction is kept for the model, so later
 //! requests are correct from the start.
@@ -198,7 +198,7 @@ impl RequestCorrection {
     }
 }
 
-/// Whether a text contains the name of a field as a whole word.
+/// Whether a server's message contains the name of a field as a whole word.
 fn contains_field_name(said: &str, field: &str) -> bool {
     let field = field.to_lowercase();
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -242,15 +242,16 @@ impl RequestCorrections {
         mends
     }
 
-    /// Adds a correction after the server refused a request with these messages. Returns `false` if
-    /// the correction was already applied: the same request would fail again.
+    /// Adds a correction for the requests that follow, after the server refused a request with
+    /// these messages. Returns `false` if the correction was already applied: the same request
+    /// would fail again.
     pub(super) fn add_correction(
         &mut self,
         mend: &RequestCorrection,
         messages: &[Message],
     ) -> bool {
         match mend {
-            RequestCorrection::DropReasoning => self.drop_reasoning(messages),
+            RequestCorrection::DropReasoning => self.remove_reasoning(messages),
             RequestCorrection::FillReasoning => !std::mem::replace(&mut self.fills_reasoning, true),
             RequestCorrection::FillSignature => !std::mem::replace(&mut self.fills_signature, true),
             RequestCorrection::AlternateRoles => {
@@ -277,7 +278,7 @@ impl RequestCorrections {
     /// Drops the reasoning of these messages, because the refusal may concern reasoning of another
     /// server or expired reasoning. A later refusal of further reasoning means that the server
     /// accepts none, so from then on all reasoning is dropped.
-    fn drop_reasoning(&mut self, messages: &[Message]) -> bool {
+    fn remove_reasoning(&mut self, messages: &[Message]) -> bool {
         if self.drops_all {
             return false;
         }
@@ -309,7 +310,7 @@ impl RequestCorrections {
             }
         }
         if self.without.contains("cache_control") {
-            fields.values_mut().for_each(drop_cache_markers);
+            fields.values_mut().for_each(remove_cache_markers);
         }
         if self.renames_token_limit {
             let [old, new] = TOKEN_LIMITS;
@@ -348,8 +349,8 @@ impl RequestCorrections {
 }
 
 /// Inserts a placeholder answer of the model between tool results and the user message with the
-/// images of the results, in chat completions. The wire adds that user message after `fit`, so
-/// `fit` cannot do it.
+/// images of the results, in chat completions. The code of the wire format adds that user message
+/// after `fit`, so `fit` cannot do it.
 fn insert_placeholder_answers(fields: &mut Map<String, Value>) {
     let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) else {
         return;
@@ -413,12 +414,12 @@ fn objects_in_list<'a>(
 }
 
 /// Removes cache markers from a list of blocks, or of messages and their blocks.
-fn drop_cache_markers(value: &mut Value) {
+fn remove_cache_markers(value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(drop_cache_markers),
+        Value::Array(items) => items.iter_mut().for_each(remove_cache_markers),
         Value::Object(fields) => {
             fields.shift_remove("cache_control");
-            fields.get_mut("content").map(drop_cache_markers);
+            fields.get_mut("content").map(remove_cache_markers);
         }
         _ => {}
     }

@@ -52,8 +52,8 @@ pub use client::connect;
 pub use error::Error;
 pub use http::HttpConfig;
 #[doc(hidden)]
-pub use http::install_tls;
-pub use images::Images;
+pub use http::install_crypto_provider;
+pub use images::RequestImages;
 pub use mend::RequestCorrection;
 pub use named::{NamedProvider, ProvidersConfig};
 pub use output::OutputFormat;
@@ -66,7 +66,8 @@ pub use crate::message::Finish;
 use crate::message::{Message, ToolSpec, Usage};
 use crate::model::{ModelProfile, Models};
 
-/// Maximum number of bytes of a raw answer that are kept for `after-provider-response`.
+/// Maximum number of bytes of a model's raw answer that are kept for the hooks at
+/// `after-provider-response`.
 pub const MAX_RAW_BYTES: usize = 256 << 10;
 
 /// Block of the system prompt. The provider may set a cache breakpoint at the end of a block.
@@ -172,7 +173,7 @@ pub trait Provider: Send + Sync {
 
     /// Returns the known properties of a model. Default: from the built-in table of models.
     fn profile(&self, model: &str) -> ModelProfile {
-        Models::default().of(model, ModelProfile::default())
+        Models::default().model_profile(model, ModelProfile::default())
     }
 
     /// Whether the model is known to accept images. A model that does not accept them refuses the
@@ -191,7 +192,12 @@ pub trait Provider: Send + Sync {
     /// Returns the maximum number of tokens of an answer to a prompt of about `prompt_tokens`.
     /// `wanted` is the limit from settings or hooks. `None` leaves the limit to the server.
     /// Default: `wanted`.
-    fn answer_limit(&self, _model: &str, wanted: Option<u32>, _prompt_tokens: u64) -> Option<u32> {
+    fn answer_token_limit(
+        &self,
+        _model: &str,
+        wanted: Option<u32>,
+        _prompt_tokens: u64,
+    ) -> Option<u32> {
         wanted
     }
 
@@ -211,7 +217,7 @@ pub trait Provider: Send + Sync {
 
     /// Converts `request` to a body in the wire format. `images` has the images that the messages
     /// refer to.
-    fn body(&self, request: &Request, images: &Images) -> Value;
+    fn body(&self, request: &Request, images: &RequestImages) -> Value;
 
     /// Remembers a correction that was found in the refusal of a request, and applies it to all
     /// later bodies for the same model. Returns whether the correction is new, so that the request

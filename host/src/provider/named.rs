@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::dialect::{SystemRole, TokenLimit};
+use super::dialect::{SystemPromptRole, TokenLimitField};
 use super::select::SCRIPTED;
 use super::{HttpConfig, Wire};
 use crate::config::Section;
@@ -54,9 +54,9 @@ pub struct NamedProvider {
     /// `tools`.
     pub leave_out: Vec<String>,
     /// Field that limits the tokens of an answer: `max_tokens` or `max_completion_tokens`.
-    pub token_limit: Option<TokenLimit>,
+    pub token_limit: Option<TokenLimitField>,
     /// Role of the system prompt: `system`, `developer` or `user`.
-    pub system_role: Option<SystemRole>,
+    pub system_role: Option<SystemPromptRole>,
     /// Whether the provider's models accept images; overrides their profiles.
     pub images: Option<bool>,
     /// Time limits and attempts. Default: `[provider.http]`.

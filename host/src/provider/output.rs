@@ -20,12 +20,13 @@ pub struct OutputFormat {
     pub is_repeating: bool,
 }
 
-/// Name of the schema in a request, for wires that require one.
+/// Name of the schema in a request, for wire formats that require a name.
 pub(super) const OUTPUT_NAME: &str = "answer";
 
 impl Request {
-    /// Whether the model must repeat its answer without calling a tool.
-    pub(super) fn is_repeating(&self) -> bool {
+    /// Whether this request asks the model to repeat its answer in the output format, without
+    /// calling a tool.
+    pub(super) fn must_repeat_answer(&self) -> bool {
         let output = self.output.as_ref();
         output.is_some_and(|output| output.is_repeating)
     }
@@ -34,7 +35,7 @@ impl Request {
     /// wires whose servers mostly refuse an output format together with tools, or never call a tool
     /// if both are present.
     pub(super) fn output_without_tools(&self) -> Option<&OutputFormat> {
-        let is_free = self.tools.is_empty() || self.is_repeating();
+        let is_free = self.tools.is_empty() || self.must_repeat_answer();
         self.output.as_ref().filter(|_| is_free)
     }
 }
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
     use crate::message::{Message, Role};
     use crate::provider::client::WireFormat;
-    use crate::provider::{Images, anthropic, gemini, openai, responses, sample};
+    use crate::provider::{RequestImages, anthropic, gemini, openai, responses, sample};
 
     fn body_of(
         wire: &impl WireFormat,
@@ -62,7 +63,7 @@ mod tests {
             }),
             ..sample::request(vec![Message::text(Role::User, "x")])
         };
-        wire.body(&request, &Images::default())
+        wire.body(&request, &RequestImages::default())
     }
 
     #[test]
@@ -83,7 +84,7 @@ mod tests {
                 assert_eq!(format, is_free.then_some(&expected));
                 assert_eq!(chat.get("tools").is_some(), has_tools);
 
-                let gemini = body_of(&gemini::GeminiContent, has_tool, is_repeating, schema);
+                let gemini = body_of(&gemini::GeminiWireFormat, has_tool, is_repeating, schema);
                 let format = gemini.pointer("/generationConfig/responseJsonSchema");
                 assert_eq!(format, is_free.then_some(schema));
                 assert_eq!(gemini.get("tools").is_some(), has_tools);

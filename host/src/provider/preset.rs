@@ -1,14 +1,14 @@
 //! Table of the built-in providers.
 //!
-//! A row contains the URL of a provider, its wire, the source of its key, and its differences from
-//! the defaults. To add a provider, add a row; other servers are described in the settings,
-//! `[providers.NAME]`. The table contains data only and must not know how a client is created (see
-//! `connect`).
+//! A row contains the URL of a provider, its wire format, the source of its key, and its
+//! differences from the defaults. To add a provider, add a row; other servers are described in the
+//! settings, `[providers.NAME]`. The table contains data only and must not know how a client is
+//! created (see `connect`).
 //!
 //! Start from [`PRESETS`].
 
 use super::ask::ModelQueryApi;
-use super::dialect::TokenLimit;
+use super::dialect::TokenLimitField;
 use super::{RequestCorrection, Wire, anthropic, gemini, openai};
 
 /// A provider with an HTTP API.
@@ -24,13 +24,13 @@ pub(super) struct ProviderPreset {
     pub(super) needs_key: bool,
     /// Default model; `Err` with an example name if there is none.
     pub(super) model: Result<&'static str, &'static str>,
-    pub(super) names: ModelNames,
-    /// Header for the key, if it differs from that of the wire.
+    pub(super) names: ModelNameForm,
+    /// Header for the key, if it differs from that of the wire format.
     pub(super) key_in: Option<&'static str>,
-    pub(super) token_limit: TokenLimit,
+    pub(super) token_limit: TokenLimitField,
     /// Body fields that the server refuses.
     pub(super) leave_out: &'static [&'static str],
-    /// Corrections that apply from the first request on.
+    /// Corrections of requests that apply from the first request to this server on.
     pub(super) mends: &'static [RequestCorrection],
     /// API of the server that reports the properties of a model; `None` if the built-in table of
     /// models is better.
@@ -42,10 +42,10 @@ pub(super) struct ProviderPreset {
 
 /// Form of a provider's model names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ModelNames {
+pub(super) enum ModelNameForm {
     /// Names without a slash, such as `gpt-5`.
     Plain,
-    /// Names that usually have a vendor or a repository before a slash.
+    /// Names that usually have the model's vendor or repository before a slash.
     Slashes,
     /// Names that always have a slash, even if the vendor is the provider itself:
     /// `openrouter/auto`.
@@ -62,9 +62,9 @@ const CHAT: ProviderPreset = ProviderPreset {
     key_env: "",
     needs_key: true,
     model: Err(""),
-    names: ModelNames::Plain,
+    names: ModelNameForm::Plain,
     key_in: None,
-    token_limit: TokenLimit::MaxTokens,
+    token_limit: TokenLimitField::MaxTokens,
     leave_out: &[],
     mends: &[],
     ask: None,
@@ -75,7 +75,7 @@ const CHAT: ProviderPreset = ProviderPreset {
 /// Defaults of a local server that speaks chat completions.
 const LOCAL: ProviderPreset = ProviderPreset {
     needs_key: false,
-    names: ModelNames::Slashes,
+    names: ModelNameForm::Slashes,
     ask: Some(ModelQueryApi::Models),
     is_local: true,
     ..CHAT
@@ -103,7 +103,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "OPENAI_BASE_URL",
         key_env: "OPENAI_API_KEY",
         model: Ok("gpt-5.4"),
-        token_limit: TokenLimit::MaxCompletionTokens,
+        token_limit: TokenLimitField::MaxCompletionTokens,
         advice: "check the network connection, or set OPENAI_BASE_URL to another server",
         ..CHAT
     },
@@ -126,7 +126,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "OPENROUTER_BASE_URL",
         key_env: "OPENROUTER_API_KEY",
         model: Err("anthropic/claude-sonnet-5.5"),
-        names: ModelNames::AlwaysSlashes,
+        names: ModelNameForm::AlwaysSlashes,
         ask: Some(ModelQueryApi::OpenRouter),
         advice: "check the network connection, or set OPENROUTER_BASE_URL to another server",
         ..CHAT
@@ -173,8 +173,8 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "GROQ_BASE_URL",
         key_env: "GROQ_API_KEY",
         model: Err("openai/gpt-oss-120b"),
-        names: ModelNames::Slashes,
-        token_limit: TokenLimit::MaxCompletionTokens,
+        names: ModelNameForm::Slashes,
+        token_limit: TokenLimitField::MaxCompletionTokens,
         ask: Some(ModelQueryApi::Models),
         ..CHAT
     },
@@ -196,7 +196,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         key_env: "AZURE_OPENAI_API_KEY",
         model: Err("my-deployment"),
         key_in: Some("api-key"),
-        token_limit: TokenLimit::MaxCompletionTokens,
+        token_limit: TokenLimitField::MaxCompletionTokens,
         ..CHAT
     },
     // The URL requires a Bedrock API key, or a gateway in front of Bedrock. Requests are not signed
@@ -221,7 +221,7 @@ pub(super) static PRESETS: [ProviderPreset; 15] = [
         url_env: "VERTEX_BASE_URL",
         key_env: "VERTEX_ACCESS_TOKEN",
         model: Err("google/gemini-3.8-flash"),
-        names: ModelNames::Slashes,
+        names: ModelNameForm::Slashes,
         ..CHAT
     },
     ProviderPreset {
@@ -264,7 +264,7 @@ pub(super) fn find_preset(name: &str) -> Option<&'static ProviderPreset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// Returns the names of all presets, in the order of the table.
+/// Returns the names of all presets of providers, in the order of the table.
 pub(super) fn preset_names() -> impl Iterator<Item = &'static str> {
     PRESETS.iter().map(|preset| preset.name)
 }
@@ -313,7 +313,7 @@ mod tests {
             let (Ok(model) | Err(model)) = preset.model;
             assert!(!model.is_empty(), "{name}");
             let has_slash = model.contains('/');
-            assert!(!has_slash || preset.names != ModelNames::Plain, "{name}");
+            assert!(!has_slash || preset.names != ModelNameForm::Plain, "{name}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Stores what a client knows about its server: the dialect, and the profiles of its models.
 //!
 //! Owns the precedence of profile sources (settings, the server, the table) and the answer limit
-//! derived from the profile. It must not know a wire. Start from [`ServerProfile`].
+//! derived from the profile. It must not depend on a wire format. Start from [`ServerProfile`].
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{ModelQueryApi, ServerAnswer};
+use super::ask::{ModelQueryApi, ReportedModelFacts};
 use super::dialect::Dialect;
 use super::http::HttpPool;
 use super::mend::RequestCorrection;
@@ -43,7 +43,7 @@ const MAX_ASKED: u32 = 3;
 pub struct ServerProfile {
     /// Dialect of the request bodies.
     pub dialect: Dialect,
-    /// Corrections that apply from the first request on.
+    /// Corrections of the request bodies that this server needs from the first request on.
     pub mends: &'static [RequestCorrection],
     /// The operator's profiles of models.
     pub models: Models,
@@ -54,16 +54,17 @@ pub struct ServerProfile {
     /// Whether the server runs on this machine.
     pub is_local: bool,
     /// Answer of the server about each model, with the number of queries so far.
-    pub(crate) told: Mutex<HashMap<String, (ServerAnswer, u32)>>,
+    pub(crate) told: Mutex<HashMap<String, (ReportedModelFacts, u32)>>,
 }
 
 impl ServerProfile {
-    /// Returns the profile of a model, with the facts known so far.
+    /// Returns the profile of a model: the settings, completed with what the server has reported so
+    /// far and with the built-in table.
     pub(crate) fn model_profile(&self, model: &str) -> ModelProfile {
         let told = lock(&self.told)
             .get(model)
             .map(|(told, _)| told.profile.clone());
-        let mut profile = self.models.of(model, told.unwrap_or_default());
+        let mut profile = self.models.model_profile(model, told.unwrap_or_default());
         if self.is_local {
             profile.window_tokens = profile.window_tokens.or(Some(LOCAL_WINDOW_TOKENS));
         }
@@ -96,8 +97,8 @@ impl ServerProfile {
     /// Whether the settings or the table contain the context window of a model, and the value of
     /// the server would not be more accurate.
     fn is_context_window_known(&self, ask: ModelQueryApi, model: &str) -> bool {
-        let own = self.models.of(model, ModelProfile::default());
-        own.window_tokens.is_some() && !ask.is_more_accurate_than_table()
+        let own = self.models.model_profile(model, ModelProfile::default());
+        own.window_tokens.is_some() && !ask.is_queried_despite_table()
     }
 
     /// Adapts a complete body to the dialect of the server and to the limits of the model.
@@ -109,13 +110,13 @@ impl ServerProfile {
         {
             *limit = Value::from(most);
         }
-        self.dialect.apply(body, &profile);
+        self.dialect.apply_to_body(body, &profile);
     }
 
     /// Returns the limit of an answer in tokens, for a prompt of about `prompt_tokens`. `wanted` is
-    /// the limit of settings or hooks. If it is `None`, only a wire that requires a limit gets one,
-    /// because the default of most servers is better.
-    pub(crate) fn answer_limit(
+    /// the limit of settings or hooks. If it is `None`, a limit is returned only for an API that
+    /// requires one, because the default of most servers is better.
+    pub(crate) fn answer_token_limit(
         &self,
         model: &str,
         wanted: Option<u32>,
@@ -189,7 +190,7 @@ mod tests {
             (&chat, "gpt-4o", None, 1_000, None),
             (&chat, "gpt-4o", Some(20_000), 1_000, Some(16_384)),
         ] {
-            let limit = server.answer_limit(model, wanted, prompt);
+            let limit = server.answer_token_limit(model, wanted, prompt);
             assert_eq!(limit, expected, "{model} {wanted:?} {prompt}");
         }
     }

@@ -1,7 +1,7 @@
 //! Reads an answer from bytes, without a server, a connection or a clock.
 //!
-//! Owns the conversion of chunks of bytes into events of a format. It must not know any format.
-//! Start from [`replay`].
+//! Owns the conversion of chunks of bytes into events. The wire format is a parameter, and the
+//! module must not depend on a single one. Start from [`replay`].
 
 use std::collections::VecDeque;
 
@@ -66,7 +66,7 @@ impl DecoderFeed {
         }
         match pushed {
             Err(bad) if !decoder.is_stream_complete() => {
-                Err(AnswerFault::bad_event_fault(bad.what, &bad.excerpt))
+                Err(AnswerFault::from_bad_event(bad.what, &bad.excerpt))
             }
             Err(_) => Ok(true),
             Ok(is_answer) => Ok(is_answer),

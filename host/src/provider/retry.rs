@@ -29,7 +29,7 @@ pub(crate) struct AttemptFailure {
 }
 
 impl AttemptFailure {
-    /// Creates a failure that a retry cannot fix.
+    /// Creates a failure of an attempt after which a retry cannot succeed.
     pub(crate) fn fatal_failure(error: Error) -> Self {
         Self {
             error: Box::new(error),
@@ -53,7 +53,7 @@ impl AttemptFailure {
 pub(crate) struct AttemptContext<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) model: &'a str,
-    /// Path of the request under the base URL.
+    /// Path of the request, relative to the base URL of the API.
     pub(crate) path: &'a str,
     /// Number of the attempt, from 1.
     pub(crate) number: u32,
@@ -106,7 +106,7 @@ pub(crate) fn http_status_failure(
             said,
         },
         300..=399 => {
-            // Redirects are not followed: one could send the key to another host.
+            // Redirects are not followed, because the API key could be sent to another host.
             let target = headers.get("location").and_then(|to| to.to_str().ok());
             Error::BadSetting {
                 provider,
@@ -242,7 +242,7 @@ fn is_html_page(body: &str) -> bool {
 }
 
 /// Returns the title of a web page, or its first words without tags.
-fn page_title(page: &str) -> String {
+fn html_page_title(page: &str) -> String {
     let between = |start: &str, end: &str| {
         let lower = page.to_ascii_lowercase();
         let from = lower.find(start)? + start.len();
@@ -274,7 +274,7 @@ fn is_retryable_status(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500 | 502..=504 | 520..=529)
 }
 
-/// Converts a fault inside the stream of an answer to the failure of the attempt.
+/// Converts a fault in the stream of an answer to a failure of the attempt to send the request.
 pub(crate) fn stream_failure(attempt: AttemptContext<'_>, fault: AnswerFault) -> AttemptFailure {
     let endpoint = attempt.endpoint;
     let provider = endpoint.provider.clone();
@@ -299,8 +299,8 @@ pub(crate) fn stream_failure(attempt: AttemptContext<'_>, fault: AnswerFault) ->
     }
 }
 
-/// Whether an error message is about the model. If so, the URL is correct: it is the URL of a model
-/// API.
+/// Whether an error message of a server is about the model. If so, the base URL is correct: it is
+/// that of a model API.
 fn is_model_error(message: &str, code: &str) -> bool {
     code.contains("model") || message.to_lowercase().contains("model")
 }
@@ -320,7 +320,9 @@ fn base_url_advice(attempt: AttemptContext<'_>) -> String {
     match meant {
         Some(meant) => format!("set {url_env} to {meant}, which is probably meant"),
         None => {
-            format!("check that the URL in {url_env} is that of an API with the configured wire")
+            format!(
+                "check that {url_env} has the URL of an API that speaks the configured protocol (`wire`)"
+            )
         }
     }
 }
@@ -335,7 +337,7 @@ fn is_version_segment(segment: &str) -> bool {
 fn parse_error_body(body: &str) -> (String, String) {
     let Ok(value) = serde_json::from_str::<Value>(body) else {
         let said = if is_html_page(body) {
-            page_title(body)
+            html_page_title(body)
         } else {
             body.to_owned()
         };
@@ -492,12 +494,12 @@ mod tests {
             (
                 "https://h/v1",
                 without,
-                "check that the URL in OPENAI_BASE_URL is",
+                "check that OPENAI_BASE_URL has the URL of",
             ),
             (
                 "https://h",
                 with,
-                "check that the URL in OPENAI_BASE_URL is",
+                "check that OPENAI_BASE_URL has the URL of",
             ),
         ] {
             let endpoint = Endpoint::for_test(base, None);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::assemble::{AnswerFault, AssembledReply, WireDecoder};
-use super::{Images, Request, StreamEvent};
+use super::{Request, RequestImages, StreamEvent};
 use crate::message::{
     Blob, Content, EffectClass, Message, Part, Parts, ToolCall, ToolResult, ToolSpec,
 };
@@ -40,23 +40,23 @@ pub(super) fn json_part() -> Part {
 }
 
 pub(super) fn gif_blob() -> Blob {
-    Blob::of(b"GIF89a\x01\0\x01\0", "")
+    Blob::from_bytes(b"GIF89a\x01\0\x01\0", "")
 }
 
 /// Returns a blob that no model accepts, and the placeholder text for it.
 pub(super) fn pdf_blob() -> (Blob, &'static str) {
     let line = "[application/pdf, 4 B; not shown: models take PNG, JPEG, GIF and WebP images only]";
-    (Blob::of(b"%PDF", "application/pdf"), line)
+    (Blob::from_bytes(b"%PDF", "application/pdf"), line)
 }
 
 /// Returns the images of a request, each with the bytes `GIF`.
-pub(super) fn images(request: &Request) -> Images {
+pub(super) fn images(request: &Request) -> RequestImages {
     let blobs: Vec<&Blob> = request.messages.iter().flat_map(Message::blobs).collect();
-    Images::choose(&blobs, |_| Ok(b"GIF".to_vec()))
+    RequestImages::choose(&blobs, |_| Ok(b"GIF".to_vec()))
 }
 
-/// Decodes these events; returns the reply and the emitted stream events. A JSON string is passed
-/// as raw data.
+/// Decodes the data of events, and returns the reply and the emitted stream events. A JSON string
+/// among `events` is passed as raw data.
 pub(super) fn read(
     mut reader: impl WireDecoder,
     events: &[Value],

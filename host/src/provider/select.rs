@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::connect::{ResolvedProvider, connect_provider, find_base_url};
 use super::http::HttpConfig;
 use super::named::ProvidersConfig;
-use super::preset::{self, ModelNames, ProviderPreset};
+use super::preset::{self, ModelNameForm, ProviderPreset};
 #[cfg(feature = "scripted")]
 use super::scripted;
 use super::{Error, Provider};
@@ -80,7 +80,8 @@ pub trait KeyLookup {
     fn key(&self, source: KeySource<'_>) -> Result<String, String>;
 }
 
-/// Lookup that has only environment variables: there are no key commands and key files.
+/// Lookup of API keys in environment variables only: it runs no key commands and reads no key
+/// files.
 struct EnvironmentKeys<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl KeyLookup for EnvironmentKeys<'_> {
@@ -266,7 +267,7 @@ impl ProviderChoice {
         let is_whole = found
             .preset
             .filter(|preset| preset.name == found.name)
-            .is_some_and(|preset| preset.names == ModelNames::AlwaysSlashes)
+            .is_some_and(|preset| preset.names == ModelNameForm::AlwaysSlashes)
             && !rest.contains('/');
         let Some(chosen) = chosen else {
             return Some((found, if is_whole { name } else { rest }));
@@ -286,7 +287,7 @@ impl ProviderChoice {
         }
         let has_slashes = chosen
             .preset
-            .is_none_or(|preset| preset.names != ModelNames::Plain);
+            .is_none_or(|preset| preset.names != ModelNameForm::Plain);
         let is_vendor = has_slashes || is_elsewhere;
         let is_other = !self.is_pinned && (found.own.is_some() || !is_vendor);
         is_other.then_some((found, if is_whole { name } else { rest }))

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::endpoint::Endpoint;
-use super::error::{Error, RequestPhase};
+use super::error::{Error, TimedRequestPhase};
 use super::http::HttpConfig;
 use super::retry::AttemptFailure;
 
@@ -20,10 +20,10 @@ use super::retry::AttemptFailure;
 pub(super) struct AttemptTimer<'a> {
     endpoint: &'a Endpoint,
     config: &'a HttpConfig,
-    phase: RequestPhase,
+    phase: TimedRequestPhase,
     /// Time at which the last part of the answer arrived, or at which the attempt began.
     since: Instant,
-    /// Time of the last bytes of any kind, including comments and pings.
+    /// Time at which the last bytes of any kind arrived, including comments and pings.
     alive: Instant,
     limit_ms: u64,
 }
@@ -38,7 +38,7 @@ impl<'a> AttemptTimer<'a> {
         Self {
             endpoint,
             config,
-            phase: RequestPhase::FirstByte,
+            phase: TimedRequestPhase::FirstByte,
             since,
             alive: since,
             limit_ms: config.first_byte_timeout_ms,
@@ -62,7 +62,7 @@ impl<'a> AttemptTimer<'a> {
                 self.timeout_error(self.phase, self.limit_ms),
             )),
             Err(_) => Err(AttemptFailure::fatal_failure(
-                self.timeout_error(RequestPhase::Pings, pinged_ms),
+                self.timeout_error(TimedRequestPhase::Pings, pinged_ms),
             )),
         }
     }
@@ -83,13 +83,13 @@ impl<'a> AttemptTimer<'a> {
 
     /// Restarts all timeouts: the server sent a part of the answer.
     pub(super) fn restart_all_timeouts(&mut self) {
-        self.phase = RequestPhase::NextByte;
+        self.phase = TimedRequestPhase::NextByte;
         self.since = Instant::now();
         self.alive = self.since;
         self.limit_ms = self.config.idle_timeout_ms;
     }
 
-    fn timeout_error(&self, phase: RequestPhase, after_ms: u64) -> Error {
+    fn timeout_error(&self, phase: TimedRequestPhase, after_ms: u64) -> Error {
         Error::Timeout {
             provider: self.endpoint.provider.clone(),
             phase,
@@ -101,11 +101,11 @@ impl<'a> AttemptTimer<'a> {
     /// connection that broke.
     fn connection_failure(&self, error: &reqwest::Error) -> AttemptFailure {
         let endpoint = self.endpoint;
-        let (provider, cause) = (endpoint.provider.clone(), root_cause_text(error));
+        let (provider, cause) = (endpoint.provider.clone(), find_root_cause(error));
         let failure =
             AttemptFailure::retryable_failure(match (error.is_connect(), error.is_timeout()) {
                 (true, true) => {
-                    self.timeout_error(RequestPhase::Connect, self.config.connect_timeout_ms)
+                    self.timeout_error(TimedRequestPhase::Connect, self.config.connect_timeout_ms)
                 }
                 (true, false) => Error::Unreachable {
                     provider,
@@ -116,14 +116,15 @@ impl<'a> AttemptTimer<'a> {
                 (false, _) => Error::EndedEarly { provider, cause },
             });
         AttemptFailure {
-            is_unanswered: !error.is_connect() && matches!(self.phase, RequestPhase::FirstByte),
+            is_unanswered: !error.is_connect()
+                && matches!(self.phase, TimedRequestPhase::FirstByte),
             ..failure
         }
     }
 }
 
 /// Returns the root cause of an error: it is the most specific, and it contains no URL.
-fn root_cause_text(error: &reqwest::Error) -> String {
+fn find_root_cause(error: &reqwest::Error) -> String {
     let mut error: &dyn std::error::Error = error;
     while let Some(source) = error.source() {
         error = source;

@@ -1,7 +1,7 @@
 //! Registers a script with the dispatcher and calls it in one session.
 //!
 //! Builds the JSON input, calls the program (a process per call, or one that keeps running), masks
-//! secrets in the outcome and reports files that git would run. Start from [`OpenScript`].
+//! secrets in the outcome and reports files that git would run. Start from [`SessionScript`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,37 +11,38 @@ use serde_json::Value;
 
 use super::Script;
 use super::claude::ClaudeState;
-use super::json::{self, Call, ScriptPoint, WithPoint};
+use super::json::{self, Call, ScriptPoint, ScriptPointCallback};
 use super::once::{self, ScriptProgram};
 use super::pin::PinnedFile;
-use super::warm::WarmScript;
-use crate::json::{MAX_DEPTH, nesting_depth};
+use super::warm::PersistentScript;
+use crate::json::{MAX_DEPTH, measure_nesting_depth};
 use crate::point::Hook;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::point::handle::AgentHandle;
-use crate::point::registry::Registry;
+use crate::point::registry::HookRegistry;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{mask_secrets_in_json, run_blocking_scan};
 use crate::text::clean_line;
 
-/// Maximum length in bytes of a report about a file that git would run. Longer paths are
-/// truncated.
+/// Maximum length in bytes of the message that a script left a file that git would run. The message
+/// is truncated, because it contains the path.
 const MAX_PLANTED_BYTES: usize = 500;
 
 /// A script that is called in a session.
-pub(crate) struct OpenScript {
+pub(crate) struct SessionScript {
     script: Arc<Script>,
     program: ScriptProgram,
     /// Process of the script that keeps running between calls; `None` if each call starts a
     /// process.
-    warm: Option<WarmScript>,
+    warm: Option<PersistentScript>,
     claude: ClaudeState,
     handle: Arc<dyn AgentHandle>,
 }
 
-impl OpenScript {
-    /// Prepares a script for a session. Its process starts at the first call.
+impl SessionScript {
+    /// Prepares the operator's script for calls in one session. No process starts before the first
+    /// call.
     pub(crate) fn new(
         script: Arc<Script>,
         program: ScriptProgram,
@@ -49,7 +50,9 @@ impl OpenScript {
     ) -> Arc<Self> {
         Arc::new(Self {
             claude: ClaudeState::default(),
-            warm: script.is_warm.then(|| WarmScript::new(program.clone())),
+            warm: script
+                .is_warm
+                .then(|| PersistentScript::new(program.clone())),
             script,
             program,
             handle,
@@ -57,8 +60,8 @@ impl OpenScript {
     }
 
     /// Registers the script as a hook at each of its extension points.
-    pub(crate) fn register_hooks(self: &Arc<Self>, registry: &mut Registry) {
-        for row in self.script.rows() {
+    pub(crate) fn register_hooks(self: &Arc<Self>, registry: &mut HookRegistry) {
+        for row in self.script.point_rows() {
             let binding = ScriptBinding {
                 script: self,
                 registry: &mut *registry,
@@ -89,9 +92,9 @@ impl OpenScript {
                 }
             }
         };
-        if nesting_depth(&outcome) > MAX_DEPTH {
+        if measure_nesting_depth(&outcome) > MAX_DEPTH {
             return Err(Failure::Malformed(format!(
-                "it is nested deeper than {MAX_DEPTH} levels"
+                "its outcome is nested deeper than {MAX_DEPTH} levels"
             )));
         }
         self.mask_secrets_in_outcome(point, caller, &mut outcome);
@@ -107,7 +110,11 @@ impl OpenScript {
         let check = move || script.pins.iter().try_for_each(PinnedFile::check_unchanged);
         let checked = tokio::task::spawn_blocking(check).await;
         checked
-            .unwrap_or_else(|error| Err(format!("its files could not be checked: {error}")))
+            .unwrap_or_else(|error| {
+                Err(format!(
+                    "cannot check whether the files that the hook runs are unchanged: {error}"
+                ))
+            })
             .map_err(Failure::Unavailable)
     }
 
@@ -151,7 +158,7 @@ impl OpenScript {
         })
     }
 
-    /// Masks secrets in an outcome, and records which rules matched.
+    /// Masks secrets in an outcome of the script, and records which rules found them.
     fn mask_secrets_in_outcome(&self, point: &'static str, caller: &Caller, outcome: &mut Value) {
         let mut rules = BTreeSet::new();
         run_blocking_scan(total_string_bytes(outcome), || {
@@ -183,20 +190,26 @@ impl OpenScript {
 }
 
 struct ScriptBinding<'a> {
-    script: &'a Arc<OpenScript>,
-    registry: &'a mut Registry,
+    script: &'a Arc<SessionScript>,
+    registry: &'a mut HookRegistry,
 }
 
-impl WithPoint for ScriptBinding<'_> {
+impl ScriptPointCallback for ScriptBinding<'_> {
     fn with<P: ScriptPoint>(self) {
-        if let Some(row) = self.script.script.rows().find(|row| row.name == P::NAME) {
+        if let Some(row) = self
+            .script
+            .script
+            .point_rows()
+            .find(|row| row.name == P::NAME)
+        {
             let hook = Arc::new(ScriptPointHook(self.script.clone()));
-            self.registry.add::<P>(self.script.script.spec(row), hook);
+            self.registry
+                .add::<P>(self.script.script.hook_spec(row), hook);
         }
     }
 }
 
-struct ScriptPointHook(Arc<OpenScript>);
+struct ScriptPointHook(Arc<SessionScript>);
 
 impl<P: ScriptPoint> Hook<P> for ScriptPointHook {
     fn call<'a>(
@@ -227,7 +240,7 @@ fn serialization_failure(error: serde_json::Error) -> Failure {
 
 /// Returns the total length of all strings in a JSON value, in bytes.
 fn total_string_bytes(value: &Value) -> usize {
-    crate::json::all_values(value)
+    crate::json::list_all_values(value)
         .map(|value| value.as_str().map_or(0, str::len))
         .sum()
 }

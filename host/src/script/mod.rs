@@ -30,11 +30,11 @@ use crate::point::failure::OnFailure;
 use crate::point::registry::{DEFAULT_PRIORITY, HOOK_DEADLINE, HookSpec};
 
 pub use claude::{ClaudeHooks, read as read_claude, read_project as read_project_claude};
-pub(crate) use hook::OpenScript;
+pub(crate) use hook::SessionScript;
 pub use json::schema;
 pub(crate) use once::ScriptProgram;
 pub use pin::PinnedFile;
-pub use settings::{HooksConfig, PathBases, ScriptSettings};
+pub use settings::{HooksConfig, PathBaseFolders, ScriptSettings};
 
 /// A program that is called as a hook.
 ///
@@ -71,7 +71,8 @@ pub struct Script {
     pub on_failure: Option<OnFailure>,
     /// Whether the turn continues without waiting for the script. Only at points that observe.
     pub is_async: bool,
-    /// Rights of the extension point that the script has, such as `block`; `None` for all rights.
+    /// Rights that the script has at its extension point, such as `block`; `None` for all rights of
+    /// the point.
     pub may: Option<Vec<String>>,
     /// Whether one process keeps running for the session and answers each call with a line.
     pub is_warm: bool,
@@ -122,7 +123,7 @@ impl Script {
             return Err("`point` names no point".to_owned());
         }
         for point in &self.points {
-            let Some(row) = catalog::find(point) else {
+            let Some(row) = catalog::find_point(point) else {
                 return Err(format!(
                     "there is no point `{point}`; `rind schema hooks` lists them"
                 ));
@@ -151,7 +152,7 @@ impl Script {
             .find(|right| !row.rights.contains(&right.as_str()));
         if let Some(right) = unknown {
             return Err(format!(
-                "`may` names `{right}`; the rights of `{point}` are: {}",
+                "`may` names `{right}`, which is not a right of `{point}`; its rights are: {}",
                 row.rights.join(", ")
             ));
         }
@@ -160,7 +161,7 @@ impl Script {
 
     /// Returns the specification of the script's hook at one of its extension points.
     #[must_use]
-    pub fn spec(&self, row: &PointRow) -> HookSpec {
+    pub fn hook_spec(&self, row: &PointRow) -> HookSpec {
         HookSpec {
             plugin: self.name.as_str().into(),
             point: row.name.to_owned(),
@@ -178,12 +179,12 @@ impl Script {
 
     /// Returns the specifications of the script's hooks, one for each extension point.
     pub fn specs(&self) -> impl Iterator<Item = HookSpec> {
-        self.rows().map(|row| self.spec(row))
+        self.point_rows().map(|row| self.hook_spec(row))
     }
 
     /// Returns the tool pattern as written in the settings.
     #[must_use]
-    pub fn matcher(&self) -> Option<&str> {
+    pub fn matcher_text(&self) -> Option<&str> {
         let pattern = self.matcher.as_ref()?.as_str();
         let own = pattern
             .strip_prefix("^(?:")
@@ -204,7 +205,7 @@ impl Script {
     /// against the workspace, in which the command runs.
     #[must_use]
     pub fn named_files(&self, home: &Path, workspace: &Path) -> Vec<PathBuf> {
-        let places = names::FileNameBases {
+        let places = names::FileNameBaseFolders {
             home,
             variables: &self.env,
             current: Some(workspace),
@@ -218,7 +219,9 @@ impl Script {
     }
 
     /// Iterates over the catalog rows of the script's extension points.
-    pub fn rows(&self) -> impl Iterator<Item = &'static PointRow> {
-        self.points.iter().filter_map(|point| catalog::find(point))
+    pub fn point_rows(&self) -> impl Iterator<Item = &'static PointRow> {
+        self.points
+            .iter()
+            .filter_map(|point| catalog::find_point(point))
     }
 }

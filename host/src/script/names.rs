@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 
 /// Directories against which file names in a command line are resolved.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FileNameBases<'a> {
+pub(super) struct FileNameBaseFolders<'a> {
     /// Home directory, for `~/` and `$HOME/` at the start of a word.
     pub(super) home: &'a Path,
     /// Environment variables whose values are directories.
     pub(super) variables: &'a [(OsString, OsString)],
-    /// Directory that relative words are resolved against; `None` to ignore relative words.
+    /// Directory against which relative file names are resolved; `None` to ignore relative names.
     pub(super) current: Option<&'a Path>,
 }
 
 /// Returns the existing files that the words of a command line name.
-pub(super) fn named_files(text: &str, places: FileNameBases<'_>) -> Vec<PathBuf> {
+pub(super) fn named_files(text: &str, places: FileNameBaseFolders<'_>) -> Vec<PathBuf> {
     let is_border = |c: char| c.is_whitespace() || "\"';|&()<>=`".contains(c);
     // Remove quotes, so that a quoted part and the text after it are one word, as in
     // `"$DIR"/name`.
@@ -91,14 +91,14 @@ pub(super) fn existing_narrow_folders(
 }
 
 /// Resolves a word of a command line to a path; `None` if it cannot be a path.
-fn resolve_word(word: &str, places: FileNameBases<'_>) -> Option<PathBuf> {
+fn resolve_word(word: &str, places: FileNameBaseFolders<'_>) -> Option<PathBuf> {
     if word.is_empty() || word.contains(['\n', '\0']) {
         return None;
     }
     if let Some(rest) = word.strip_prefix("~/") {
         return Some(places.home.join(rest));
     }
-    if let Some((name, rest)) = leading_variable(word) {
+    if let Some((name, rest)) = split_leading_variable(word) {
         let mut known = places.variables.iter();
         let known = known.find(|(known, _)| known == name);
         return match known {
@@ -113,7 +113,7 @@ fn resolve_word(word: &str, places: FileNameBases<'_>) -> Option<PathBuf> {
 }
 
 /// Splits `$NAME/rest` or `${NAME}/rest` into the name and the rest.
-fn leading_variable(word: &str) -> Option<(&str, &str)> {
+fn split_leading_variable(word: &str) -> Option<(&str, &str)> {
     let word = word.strip_prefix('$')?;
     let (name, rest) = word.split_once('/')?;
     let name = match name.strip_prefix('{') {
@@ -193,13 +193,13 @@ mod tests {
             (other.to_str().unwrap(), vec![other.clone()]),
         ];
         for (text, expected) in cases {
-            let places = FileNameBases {
+            let places = FileNameBaseFolders {
                 home: &home,
                 variables: &variables,
                 current: Some(&project),
             };
             assert_eq!(named_files(text, places), expected, "{text}");
-            let places = FileNameBases {
+            let places = FileNameBaseFolders {
                 current: None,
                 ..places
             };

@@ -23,8 +23,8 @@ use crate::point::deadline::wait_with_paused_deadline;
 use crate::point::failure::Failure;
 use crate::secret::SecretScanner;
 use crate::text::clean_line;
-use crate::tool::builtin::{Commands, LeftFilesSearch, ProcessContainment};
-use crate::tool::process::{Ending, Finished, OnLine, Process, Stream, Streams};
+use crate::tool::builtin::{CommandEnvironment, LeftoverFilesSearch, ProcessContainment};
+use crate::tool::process::{Finished, OnLine, OutputPipes, Process, ProcessEnding, Stream};
 
 /// Maximum size of an outcome, in bytes: that of the largest request body that a hook may return.
 pub(super) const MAX_OUTCOME_BYTES: usize = 8 << 20;
@@ -58,14 +58,14 @@ pub(crate) struct ScriptProgram {
     readable: Vec<PathBuf>,
     env: Vec<(OsString, OsString)>,
     workspace: PathBuf,
-    commands: Commands,
+    commands: CommandEnvironment,
 }
 
 impl ScriptProgram {
     /// Creates the program of a script that runs in the workspace of `paths` with the confinement
     /// and environment of `commands`. A directory that contains one of Rind's own directories,
     /// which contain secrets and sessions, is not made readable.
-    pub(crate) fn new(script: &Script, paths: &Paths, commands: Commands) -> Self {
+    pub(crate) fn new(script: &Script, paths: &Paths, commands: CommandEnvironment) -> Self {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let own = [&paths.config, &paths.data, &paths.cache].map(real);
         let is_apart = |folder: &&PathBuf| {
@@ -89,15 +89,18 @@ impl ScriptProgram {
 
     async fn process_containment(&self) -> Result<ProcessContainment, Failure> {
         self.commands.process_containment().await.map_err(|why| {
-            Failure::Unavailable(format!("scripts run as commands of bash, which {why}"))
+            Failure::Unavailable(format!(
+                "scripts run like the commands of bash, and these {why}"
+            ))
         })
     }
 
     /// Records the state of the directories that the process may change, so that a search after the
     /// process finds new files that git would run. `deadline` is the timeout of the process.
-    async fn scan_workspace(&self, deadline: Duration) -> Result<LeftFilesSearch, Failure> {
+    async fn scan_workspace(&self, deadline: Duration) -> Result<LeftoverFilesSearch, Failure> {
         let confine = self.process_containment().await?.confine;
-        let look = LeftFilesSearch::scan_before(&self.workspace, confine.as_ref(), deadline).await;
+        let look =
+            LeftoverFilesSearch::scan_before(&self.workspace, confine.as_ref(), deadline).await;
         look.map_err(Failure::Unavailable)
     }
 
@@ -123,7 +126,7 @@ impl ScriptProgram {
             env: self.env.clone(),
             stdin: Some(stdin),
             deadline,
-            streams: Streams::Separate,
+            streams: OutputPipes::Separate,
             capture_bytes: MAX_OUTCOME_BYTES,
             on_line: Some(on_line),
             on_bytes: None,
@@ -147,12 +150,13 @@ pub(super) async fn call_script_once(
     let finished = run_program_once(program, input, script.deadline, on_planted).await?;
     let errors = stderr_excerpt(&finished);
     match finished.ending {
-        Ending::Exited(0) => parse_outcome(&finished.stdout.text()),
+        ProcessEnding::Exited(0) => parse_outcome(&finished.stdout.text()),
         ending => Err(missing_outcome_failure(ending, &errors)),
     }
 }
 
-/// Runs the program with this input, and returns after it and all its descendants have ended.
+/// Runs the script's program with `input`, and returns after the program and all its descendants
+/// have ended.
 pub(super) async fn run_program_once(
     program: &ScriptProgram,
     input: Vec<u8>,
@@ -163,21 +167,23 @@ pub(super) async fn run_program_once(
     let _stop_on_drop = cancel.clone().drop_guard();
     let flood = OutputLimit::new(&cancel);
     let program = program.clone();
-    let on_line = flood.on_line();
-    // The search of the workspace does not count towards the script's timeout.
-    let look = wait_for_search(program.scan_workspace(deadline + GRACE), MAX_LOOK).await??;
+    let on_line = flood.line_callback();
+    // Scan the workspace before the script's timeout starts. A search after the script compares
+    // with this scan to find new files that git would run.
+    let look =
+        wait_for_workspace_search(program.scan_workspace(deadline + GRACE), MAX_LOOK).await??;
     let (ended, has_ended) = oneshot::channel::<()>();
     // Run this as a separate task: even if the caller drops the call, the process is stopped, the
     // workspace is searched for files that git would run, and the input file is removed.
     let running = tokio::spawn(async move {
-        let input = tokio::task::spawn_blocking(move || write_input(&input)).await;
+        let input = tokio::task::spawn_blocking(move || write_script_input(&input)).await;
         let input = input.map_err(input_failure)?.map_err(input_failure)?;
         let process = program
             .build_process(input.path().join(INPUT), deadline + GRACE, on_line)
             .await?;
         let finished = process.run(&cancel).await;
         drop(ended);
-        look.rename_left_files()
+        look.rename_dangerous_files()
             .await
             .into_iter()
             .for_each(on_planted);
@@ -186,7 +192,7 @@ pub(super) async fn run_program_once(
     // The receiver resolves when the task drops the sender: the process has ended or could not be
     // started.
     let _ = has_ended.await;
-    let finished = wait_for_search(running, MAX_LOOK)
+    let finished = wait_for_workspace_search(running, MAX_LOOK)
         .await?
         .map_err(input_failure)??;
     match flood.exceeded_limit_message() {
@@ -195,8 +201,12 @@ pub(super) async fn run_program_once(
     }
 }
 
-/// Waits for a search of the workspace, while the timeout of the call is suspended.
-async fn wait_for_search<T>(look: impl Future<Output = T>, most: Duration) -> Result<T, Failure> {
+/// Waits for a search of the workspace, at most for the time `most`. Meanwhile the timeout of the
+/// script's call is suspended.
+async fn wait_for_workspace_search<T>(
+    look: impl Future<Output = T>,
+    most: Duration,
+) -> Result<T, Failure> {
     let look = tokio::time::timeout(most, look);
     wait_with_paused_deadline(look).await.map_err(|_| {
         Failure::Unavailable(format!(
@@ -207,12 +217,12 @@ async fn wait_for_search<T>(look: impl Future<Output = T>, most: Duration) -> Re
 }
 
 fn input_failure(error: impl std::fmt::Display) -> Failure {
-    Failure::Unavailable(format!("cannot write its input: {error}"))
+    Failure::Unavailable(format!("cannot write the input of the script: {error}"))
 }
 
 /// Writes the input to a file in a private temporary folder. A pipe is not used, because a program
 /// that does not read its input would block the writer.
-fn write_input(input: &[u8]) -> std::io::Result<TemporaryFolder> {
+fn write_script_input(input: &[u8]) -> std::io::Result<TemporaryFolder> {
     let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
     std::fs::write(folder.path().join(INPUT), input)?;
     Ok(folder)
@@ -234,8 +244,9 @@ pub(super) fn parse_outcome(text: &str) -> Result<Value, Failure> {
     }
 }
 
-/// Returns the failure for a script that ended without an outcome.
-pub(super) fn missing_outcome_failure(ending: Ending, errors: &str) -> Failure {
+/// Returns the failure of a script that ended without writing an outcome. `errors` is its standard
+/// error output.
+pub(super) fn missing_outcome_failure(ending: ProcessEnding, errors: &str) -> Failure {
     let with_errors = |what: String| {
         let errors = add_confinement_advice(errors);
         if errors.is_empty() {
@@ -245,13 +256,13 @@ pub(super) fn missing_outcome_failure(ending: Ending, errors: &str) -> Failure {
         }
     };
     match ending {
-        Ending::Exited(code) => Failure::Error(with_errors(format!("exit code {code}"))),
-        Ending::Signaled(signal) => {
+        ProcessEnding::Exited(code) => Failure::Error(with_errors(format!("exit code {code}"))),
+        ProcessEnding::Signaled(signal) => {
             Failure::Crash(with_errors(format!("ended by signal {signal}")))
         }
-        Ending::Exceeded(limit) => Failure::Limit(limit.to_string()),
-        Ending::Deadline => Failure::Error("it did not end before its deadline".to_owned()),
-        Ending::Cancelled => Failure::Unavailable("it was stopped".to_owned()),
+        ProcessEnding::Exceeded(limit) => Failure::Limit(limit.to_string()),
+        ProcessEnding::Deadline => Failure::Error("it did not end before its deadline".to_owned()),
+        ProcessEnding::Cancelled => Failure::Unavailable("it was stopped".to_owned()),
     }
 }
 
@@ -304,7 +315,7 @@ impl OutputLimit {
         }
     }
 
-    pub(super) fn count_output(&self, stream: Stream, line: &str) {
+    pub(super) fn count_output_line(&self, stream: Stream, line: &str) {
         let [out, errors] = &*self.written;
         let (written, most) = match stream {
             Stream::Stdout => (out, MAX_OUTCOME_BYTES),
@@ -316,12 +327,12 @@ impl OutputLimit {
         }
     }
 
-    fn on_line(&self) -> OnLine {
+    fn line_callback(&self) -> OnLine {
         let flood = self.clone();
-        Arc::new(move |stream, line| flood.count_output(stream, line))
+        Arc::new(move |stream, line| flood.count_output_line(stream, line))
     }
 
-    /// Resets the counters for the next call.
+    /// Resets the counters of written bytes before the next call of the script.
     pub(super) fn reset_counters(&self) {
         self.written
             .iter()
@@ -335,7 +346,9 @@ impl OutputLimit {
         // The count includes a line break for every line, so it is one byte too high if the last
         // line has no line break.
         if out.load(Ordering::Relaxed) > MAX_OUTCOME_BYTES as u64 {
-            return Some(format!("it wrote more than {MAX_OUTCOME_BYTES} bytes"));
+            return Some(format!(
+                "it wrote more than {MAX_OUTCOME_BYTES} bytes to standard output"
+            ));
         }
         (errors.load(Ordering::Relaxed) > MAX_ERRORS_BYTES as u64)
             .then(|| format!("it wrote more than {MAX_ERRORS_BYTES} bytes to standard error"))
@@ -353,8 +366,9 @@ mod tests {
     #[tokio::test]
     async fn a_look_takes_none_of_the_time_of_a_script_and_has_a_bound() {
         let short = Duration::from_millis(20);
-        let look =
-            |takes| async move { wait_for_search(tokio::time::sleep(takes), short * 20).await };
+        let look = |takes| async move {
+            wait_for_workspace_search(tokio::time::sleep(takes), short * 20).await
+        };
         let call = pin!(look(short * 5));
         assert_eq!(with_deadline(short, Instant::now(), call).await, Ok(()));
         let call = pin!(look(Duration::from_secs(600)));

@@ -52,7 +52,7 @@ pub struct ScriptSettings {
     /// first word may be relative to the folder of the settings.
     command: Vec<String>,
     /// Whether the script is called. Default: yes.
-    #[serde(default = "default_yes")]
+    #[serde(default = "default_true")]
     pub enabled: bool,
     /// Regular expression for whole names of tools, at `pre-tool` and `post-tool`. Default: all
     /// tools.
@@ -79,13 +79,13 @@ pub struct ScriptSettings {
     is_warm: bool,
 }
 
-fn default_yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
 /// Directories against which relative paths and `~/` in the settings are resolved.
 #[derive(Clone, Copy, Debug)]
-pub struct PathBases<'a> {
+pub struct PathBaseFolders<'a> {
     /// Home directory, for `~` at the start of a word.
     pub home: &'a Path,
     /// Directory of the settings file.
@@ -97,14 +97,19 @@ impl ScriptSettings {
     ///
     /// # Errors
     /// A sentence about the first invalid setting.
-    pub fn script(&self, name: &str, base: PathBases<'_>, place: String) -> Result<Script, String> {
+    pub fn build_script(
+        &self,
+        name: &str,
+        base: PathBaseFolders<'_>,
+        place: String,
+    ) -> Result<Script, String> {
         let wanted = match &self.point {
             PointNames::One(point) => std::slice::from_ref(point),
             PointNames::More(points) => points,
         };
         let mut points = Vec::new();
         for point in wanted {
-            let row = catalog::find(point).ok_or_else(|| {
+            let row = catalog::find_point(point).ok_or_else(|| {
                 format!("there is no point `{point}`; `rind schema hooks` lists them")
             })?;
             if !points.contains(&row.name) {
@@ -144,11 +149,11 @@ pub(super) fn parse_matcher(pattern: &str) -> Result<Regex, String> {
     })
 }
 
-impl PathBases<'_> {
+impl PathBaseFolders<'_> {
     /// Resolves a path from the settings: against the home directory after `~/`, else against the
     /// directory of the settings file.
     #[must_use]
-    pub fn path(&self, text: &str) -> PathBuf {
+    pub fn resolve_path(&self, text: &str) -> PathBuf {
         match text.strip_prefix("~/") {
             Some(rest) => self.home.join(rest),
             None => self.settings.join(text),
@@ -158,10 +163,10 @@ impl PathBases<'_> {
 
 /// Resolves the paths in a command. Returns the command, and the existing files that it names,
 /// which the script may read.
-fn resolve_command(words: &[String], base: PathBases<'_>) -> (Vec<OsString>, Vec<PathBuf>) {
+fn resolve_command(words: &[String], base: PathBaseFolders<'_>) -> (Vec<OsString>, Vec<PathBuf>) {
     let path = |(at, word): (usize, &String)| {
         if word.starts_with("~/") || (at == 0 && word.contains('/')) {
-            base.path(word)
+            base.resolve_path(word)
         } else {
             PathBuf::from(word)
         }

@@ -7,15 +7,15 @@ impl Script {
     /// Returns a message if the matcher names a tool that does not exist. `known` lists the
     /// existing tools, each as plugin (`None` for a built-in tool) and name.
     #[must_use]
-    pub fn unmatched_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
+    pub fn matcher_matching_no_tool(&self, known: &[(Option<&str>, &str)]) -> Option<String> {
         if let Some(hook) = &self.claude {
-            let text = hook.unmatched_matcher(known)?;
+            let text = hook.matcher_matching_no_tool(known)?;
             let names = known
                 .iter()
                 .map(|(plugin, name)| claude::tool_name(name, *plugin));
-            return Some(unmatched_notice(text, None, names.collect()));
+            return Some(matcher_matches_nothing_text(text, None, names.collect()));
         }
-        let (pattern, text) = (self.matcher.as_ref()?, self.matcher()?);
+        let (pattern, text) = (self.matcher.as_ref()?, self.matcher_text()?);
         let is_there = |name: &str| known.iter().any(|(_, known)| *known == name);
         let is_list = |c: char| c.is_ascii_alphanumeric() || "_-|".contains(c);
         // In a list of plain names, each name must be that of a tool; a regular expression must
@@ -27,7 +27,7 @@ impl Script {
             (!known.iter().any(matches)).then_some(text)
         }?;
         let names = known.iter().map(|(_, name)| (*name).to_owned());
-        Some(unmatched_notice(
+        Some(matcher_matches_nothing_text(
             stray,
             claude::own_tool(stray),
             names.collect(),
@@ -37,12 +37,16 @@ impl Script {
 
 /// Formats the message about `matcher`: a regular expression that matches no tool, or a name in a
 /// list of names that no tool has. If it is a Claude Code name, `own` is the tool's name in Rind.
-fn unmatched_notice(matcher: &str, own: Option<&str>, mut names: Vec<String>) -> String {
+fn matcher_matches_nothing_text(
+    matcher: &str,
+    own: Option<&str>,
+    mut names: Vec<String>,
+) -> String {
     names.sort_unstable();
     names.dedup();
     let hint = match own {
         Some(own) if matcher.contains('(') => format!(
-            "a matcher is about names of tools and not about their arguments: write `{own}`, and let the script look at the call"
+            "a matcher matches the names of tools, not their arguments: write `{own}`, and let the script check the arguments"
         ),
         Some(own) => format!("write `{own}`, the name of that tool in Rind"),
         None => format!("the tools are: {}", names.join(", ")),
@@ -75,12 +79,15 @@ mod tests {
                 Some("there is no tool `wirte_file`"),
             ),
             ("Edit|Write", Some("write `edit_file`")),
-            ("Bash(git *)", Some("write `bash`, and let the script look")),
+            (
+                "Bash(git *)",
+                Some("write `bash`, and let the script check"),
+            ),
             ("mcp__.*", Some("the tools are: bash, edit_file, greet")),
         ] {
             let mut script = Script::new("guard", &["pre-tool"], &["true"]);
             script.matcher = Some(Regex::new(&format!("^(?:{matcher})$")).unwrap());
-            let told = script.unmatched_matcher(&known);
+            let told = script.matcher_matching_no_tool(&known);
             let is_it = match (&told, expected) {
                 (Some(told), Some(expected)) => told.contains(expected),
                 (told, expected) => told.is_none() && expected.is_none(),

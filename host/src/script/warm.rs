@@ -4,7 +4,7 @@
 //! The script is started at its first call. If it exits, or is stopped because a call was dropped
 //! without an answer, the next call restarts it, a limited number of times. A line that is no
 //! answer or has an unknown id is an error; a line with the id of an earlier call is late and is
-//! dropped. Start from [`WarmScript`].
+//! dropped. Start from [`PersistentScript`].
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -42,7 +42,7 @@ const MAX_LINES: usize = 64;
 const KEPT_ERRORS_BYTES: usize = 4096;
 
 /// A script that keeps running between calls. It answers one call at a time.
-pub(super) struct WarmScript {
+pub(super) struct PersistentScript {
     program: ScriptProgram,
     state: AsyncMutex<WarmProcessState>,
 }
@@ -74,7 +74,7 @@ struct ScriptAnswer {
     error: Option<String>,
 }
 
-impl WarmScript {
+impl PersistentScript {
     pub(super) fn new(program: ScriptProgram) -> Self {
         Self {
             program,
@@ -100,7 +100,7 @@ impl WarmScript {
             None => {
                 if state.n_starts == MAX_STARTS {
                     return Err(Failure::Unavailable(format!(
-                        "it exited {MAX_STARTS} times in this session and is not started again"
+                        "its process exited {MAX_STARTS} times in this session and is not started again"
                     )));
                 }
                 state.n_starts += 1;
@@ -134,7 +134,7 @@ impl RunningScript {
         let on_line: OnLine = {
             let (flood, errors, cancel) = (flood.clone(), errors.clone(), cancel.clone());
             Arc::new(move |stream, line| {
-                flood.count_output(stream, line);
+                flood.count_output_line(stream, line);
                 match stream {
                     Stream::Stdout if sender.try_send(line.to_owned()).is_err() => cancel.cancel(),
                     Stream::Stdout => {}
@@ -202,7 +202,7 @@ impl RunningScript {
         }
     }
 
-    /// Waits for the end of the process, and returns the failure of the call.
+    /// Waits until the script's process has ended, and returns the failure of the current call.
     async fn wait_for_failure(&mut self) -> Failure {
         if let Some(why) = self.flood.exceeded_limit_message() {
             return Failure::Limit(why);
@@ -223,7 +223,7 @@ impl RunningScript {
     }
 }
 
-/// Reason why the script gave no answer to a call.
+/// Reason why a script that keeps running gave no answer to a call.
 enum ScriptAnswerError {
     Ended,
     /// The script wrote a line that is too long, of which the host received only a part.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use super::Error;
 use super::guarded;
-use super::log::{DiskWait, sync_folder, write_private_with_wait, write_via_unnamed_file};
+use super::log::{DiskSyncRule, sync_folder, write_private_with_wait, write_via_unnamed_file};
 use super::storage::Blobs;
 use crate::disk::create_private_folder;
 use crate::lock::lock;
@@ -38,21 +38,21 @@ pub(super) fn is_hash_name(text: &str) -> bool {
 
 /// A folder whose files are named by the BLAKE3 hash of their content.
 #[derive(Clone, Debug)]
-pub(super) struct HashedFiles {
+pub(super) struct HashNamedFiles {
     folder: PathBuf,
-    wait: DiskWait,
+    wait: DiskSyncRule,
 }
 
-impl HashedFiles {
+impl HashNamedFiles {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self {
             folder,
-            wait: DiskWait::default(),
+            wait: DiskSyncRule::default(),
         }
     }
 
     /// Sets whether a write waits until the data is on the disk.
-    pub(super) fn with_wait(self, wait: DiskWait) -> Self {
+    pub(super) fn with_wait(self, wait: DiskSyncRule) -> Self {
         Self { wait, ..self }
     }
 
@@ -68,7 +68,7 @@ impl HashedFiles {
     /// Copies all files to the folder of `to`, which does not exist yet. Used for a fork of a
     /// session, which needs its own copies.
     pub(super) fn copy_to(&self, to: &Self) -> Result<(), Error> {
-        for (from, name) in self.files()? {
+        for (from, name) in self.list_files()? {
             create_private_folder(&to.folder)
                 .map_err(|source| Error::write_error(&to.folder, source))?;
             let copy = to.folder.join(name);
@@ -77,7 +77,7 @@ impl HashedFiles {
         Ok(())
     }
 
-    fn files(&self) -> Result<Vec<(PathBuf, std::ffi::OsString)>, Error> {
+    fn list_files(&self) -> Result<Vec<(PathBuf, std::ffi::OsString)>, Error> {
         let failed = |source| Error::read_error(&self.folder, source);
         match fs::read_dir(&self.folder) {
             Ok(entries) => entries
@@ -90,7 +90,7 @@ impl HashedFiles {
     }
 }
 
-impl Blobs for HashedFiles {
+impl Blobs for HashNamedFiles {
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let path = self.require_path(name)?;
         if self.get(name).is_ok() {
@@ -111,7 +111,7 @@ impl Blobs for HashedFiles {
                     failed(source)
                 })?;
         }
-        if self.wait == DiskWait::Waits {
+        if self.wait == DiskSyncRule::Waits {
             sync_folder(&self.folder);
         }
         Ok(())
@@ -132,13 +132,13 @@ impl Blobs for HashedFiles {
     }
 
     fn total(&self) -> Result<u64, Error> {
-        let files = self.files()?;
+        let files = self.list_files()?;
         let sizes = files.iter().map(|(path, _)| fs::metadata(path));
         Ok(sizes.flatten().map(|meta| meta.len()).sum())
     }
 
     fn names(&self) -> Result<Vec<String>, Error> {
-        let names = self.files()?.into_iter();
+        let names = self.list_files()?.into_iter();
         let names = names.filter_map(|(_, name)| name.into_string().ok());
         let mut names: Vec<String> = names.filter(|name| is_hash_name(name)).collect();
         names.sort();
@@ -192,7 +192,7 @@ impl SessionBlobs {
 
     /// Returns the id under which bytes are stored: their hash.
     #[must_use]
-    pub fn bytes_blob_id(bytes: &[u8]) -> String {
+    pub fn compute_blob_id(bytes: &[u8]) -> String {
         hash_name(bytes)
     }
 

@@ -38,7 +38,8 @@ pub struct SessionExport {
     folder: std::path::PathBuf,
     parts: Vec<SessionFile>,
     form: SessionExportFormat,
-    /// Messages about foreign files that are not exported.
+    /// Messages about files that are in the session's folder but that no version of Rind creates.
+    /// They are not exported.
     left_out: Vec<String>,
     /// Temporary folder with a copy of the session, if the store does not keep sessions in files.
     /// Dropping this value removes the folder.
@@ -52,7 +53,8 @@ impl SessionExport {
         self.form
     }
 
-    /// Returns messages about foreign files that are not exported.
+    /// Returns messages about files in the session's folder that are not exported, because Rind
+    /// does not create such files.
     #[must_use]
     pub fn left_out(&self) -> &[String] {
         &self.left_out
@@ -162,8 +164,8 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<SessionExport, E
             why: "subagents are exported with their session; omit `/agents/…`".to_owned(),
         });
     }
-    if store.files().is_err() {
-        return export_copy(store, id);
+    if store.require_files().is_err() {
+        return export_through_copy(store, id);
     }
     let folder = store.folder_of(id)?;
     let mut all =
@@ -178,7 +180,7 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<SessionExport, E
         SessionFileKind::Lock | SessionFileKind::Left | SessionFileKind::Checkpoint => false,
         SessionFileKind::Foreign | SessionFileKind::Odd => {
             left_out.push(format!(
-                "{} is left out, it is not a file of a session",
+                "{} is left out, because it is not one of the files of a session",
                 folder.join(&part.path).display()
             ));
             false
@@ -200,12 +202,12 @@ pub fn export_session(store: &SessionStore, id: &str) -> Result<SessionExport, E
 }
 
 /// Prepares the export of a session in a store without files, through a copy in temporary files.
-fn export_copy(store: &SessionStore, id: &str) -> Result<SessionExport, Error> {
+fn export_through_copy(store: &SessionStore, id: &str) -> Result<SessionExport, Error> {
     let at = store.address(id)?;
     let (aside, files) = temporary_files()?;
     let from = (&**store.sessions(), &at);
     copy_session(from, (&files, &at), SessionCopyOrder::LinesFirst)?;
-    let bundle = export_session(&SessionStore::of_files(files), id)?;
+    let bundle = export_session(&SessionStore::from_files(files), id)?;
     Ok(SessionExport {
         _aside: Some(aside),
         ..bundle
@@ -219,7 +221,7 @@ fn temporary_files() -> Result<(TemporaryFolder, SessionFiles), Error> {
         what: "a session in a store without files".to_owned(),
         why: format!("no temporary folder can be made: {source}"),
     })?;
-    let files = SessionFiles::new(folder.path()).unsynced();
+    let files = SessionFiles::new(folder.path()).without_disk_sync();
     Ok((folder, files))
 }
 

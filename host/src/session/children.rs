@@ -18,7 +18,7 @@ use super::entry::{Body, Entry, Holder};
 use super::guarded;
 use super::live::Session;
 use super::log::FILE;
-use super::storage::{Position, SessionAddress, Sessions};
+use super::storage::{FramePosition, SessionAddress, Sessions};
 use super::store::read_entries;
 use super::{Error, SessionSpec};
 use crate::event::SubagentState;
@@ -34,10 +34,10 @@ const MAX_DEPTH: usize = 8;
 
 /// A subagent whose messages are stored in a separate session, below that of its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Child {
+pub struct ChildSession {
     /// Id of the subagent.
     pub agent: String,
-    /// Task of the subagent; for a holder, the subject of its turn.
+    /// Task of the subagent; for a holder, the subject of the turn that it keeps.
     pub task: String,
     /// Whether the subagent is a holder, which only keeps an archived turn.
     pub is_holder: bool,
@@ -53,7 +53,7 @@ pub struct Child {
 
 /// Applies an entry to the list of subagents. A subagent that is continued keeps its position in
 /// the list and its first task.
-pub(super) fn apply_entry_to_children(children: &mut Vec<Child>, body: &Body) {
+pub(super) fn apply_entry_to_children(children: &mut Vec<ChildSession>, body: &Body) {
     if let Body::SubagentEnd {
         agent,
         is_error,
@@ -111,7 +111,7 @@ pub(super) fn stored_agent_ids(folder: &Path) -> Vec<String> {
 
 /// Returns the subagent that an entry introduces: the entry records the start of a subagent, or the
 /// creation of a holder. `None` for any other entry, and if the id is not valid.
-pub(super) fn subagent_of_entry(body: &Body) -> Option<Child> {
+pub(super) fn subagent_of_entry(body: &Body) -> Option<ChildSession> {
     let child = match body {
         Body::SubagentStart {
             agent,
@@ -120,7 +120,7 @@ pub(super) fn subagent_of_entry(body: &Body) -> Option<Child> {
             tools,
             preset,
             ..
-        } => Child {
+        } => ChildSession {
             agent: agent.clone(),
             task: task.clone(),
             is_holder: false,
@@ -132,7 +132,7 @@ pub(super) fn subagent_of_entry(body: &Body) -> Option<Child> {
         Body::Replaced {
             holder: Some(Holder { agent, task }),
             ..
-        } => Child {
+        } => ChildSession {
             agent: agent.clone(),
             task: task.clone(),
             is_holder: true,
@@ -181,7 +181,7 @@ impl SessionLocation {
     /// Creates the session of a subagent below this session. A subagent's session is not in the
     /// list of sessions and cannot be resumed by itself, but can be read as `ID/agents/AGENT`.
     pub fn create_child(&self, agent: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        let child = self.child(agent)?;
+        let child = self.child_location(agent)?;
         Session::create(
             Some(self.address.as_str()),
             child.address,
@@ -193,12 +193,12 @@ impl SessionLocation {
     /// Opens the session of a subagent again, to continue the subagent. Repairs it like any
     /// session that is resumed.
     pub fn open_child(&self, agent: &str, spec: &SessionSpec) -> Result<Session, Error> {
-        let child = self.child(agent)?;
+        let child = self.child_location(agent)?;
         Session::open(child.address, child.store, spec)
     }
 
     /// Returns the location of a subagent's session, whether or not that session exists.
-    pub(super) fn child(&self, agent: &str) -> Result<Self, Error> {
+    pub(super) fn child_location(&self, agent: &str) -> Result<Self, Error> {
         let address = self.address.child(agent);
         let unknown = || Error::Unknown {
             wanted: format!("{}/{AGENTS}/{agent}", self.address),
@@ -210,26 +210,30 @@ impl SessionLocation {
         })
     }
 
-    /// Returns the entries from a position on; see [`Session::end`].
-    pub(crate) fn entries_since(&self, from: Position) -> Result<Vec<Entry>, Error> {
+    /// Returns the entries from a position on; see [`Session::log_end`].
+    pub(crate) fn entries_since(&self, from: FramePosition) -> Result<Vec<Entry>, Error> {
         Ok(read_entries(&*self.store, &self.address, from)?.0)
     }
 
     fn entries(&self) -> Result<Vec<Entry>, Error> {
-        self.entries_since(Position::START)
+        self.entries_since(FramePosition::START)
     }
 
     /// Reads the sessions of `children`, the newest first, and of the subagents below them. Calls
     /// `take` with each of them and its entries until `take` stops the search. Holders below a
     /// subagent are skipped: the file of the subagent contains their messages too.
-    pub(crate) fn visit_children(&self, children: &[Child], take: &mut ChildVisitor<'_>) {
+    pub(crate) fn visit_children(&self, children: &[ChildSession], take: &mut ChildVisitor<'_>) {
         let mut seen = HashSet::new();
         let _ = visit_subagents(self, children, MAX_DEPTH, &mut seen, take);
     }
 
     /// Returns the entries of the subagent with the id `agent`. Searches `children` and the
     /// subagents below each of them; `None` if none has this id.
-    pub fn read_child(&self, children: &[Child], agent: &str) -> Result<Option<Vec<Entry>>, Error> {
+    pub fn read_child(
+        &self,
+        children: &[ChildSession],
+        agent: &str,
+    ) -> Result<Option<Vec<Entry>>, Error> {
         find_child(self, children, agent, MAX_DEPTH)
     }
 }
@@ -244,8 +248,8 @@ impl Session {
         }
     }
 
-    /// Creates the session of a holder with these entries, and returns once the entries are on the
-    /// disk. If this fails, the incomplete session is removed.
+    /// Creates the session of a holder (a subagent for an archived turn) with these entries, and
+    /// returns once the entries are on the disk. If this fails, the incomplete session is removed.
     pub fn create_holder_session(
         &self,
         agent: &str,
@@ -265,9 +269,11 @@ impl Session {
         made
     }
 
-    /// Removes the session of a holder, unless an entry of this session references it.
+    /// Removes the session of a holder (a subagent for an archived turn), unless an entry of this
+    /// session references it.
     pub fn remove_holder_session(&self, agent: &str) {
-        // Keep a holder of this id that an entry references: it contains another archived turn.
+        // Keep the session of a subagent with this id if an entry references it: it contains
+        // another archived turn.
         let is_new = !self.children().iter().any(|child| child.agent == agent);
         if let Some(address) = self.address().child(agent).filter(|_| is_new) {
             // After an error, `rind session doctor` finds the leftover files.
@@ -278,19 +284,19 @@ impl Session {
 
 /// Callback that receives each subagent with its entries, and decides whether the search continues.
 pub(crate) type ChildVisitor<'a> =
-    dyn FnMut(&Child, Result<Vec<Entry>, Error>) -> ControlFlow<()> + 'a;
+    dyn FnMut(&ChildSession, Result<Vec<Entry>, Error>) -> ControlFlow<()> + 'a;
 
 /// Reads the sessions of `children`, the newest first, each followed by the subagents below it.
 /// `seen` contains the addresses that were read, because a file may name a subagent more than once.
 fn visit_subagents(
     place: &SessionLocation,
-    children: &[Child],
+    children: &[ChildSession],
     depth: usize,
     seen: &mut HashSet<SessionAddress>,
     take: &mut ChildVisitor<'_>,
 ) -> ControlFlow<()> {
     for child in children.iter().rev() {
-        let Ok(own) = place.child(&child.agent) else {
+        let Ok(own) = place.child_location(&child.agent) else {
             continue;
         };
         if !seen.insert(own.address.clone()) {
@@ -301,7 +307,7 @@ fn visit_subagents(
             .iter()
             .flatten()
             .filter_map(|e| subagent_of_entry(&e.body));
-        let below: Vec<Child> = match child.is_holder || depth == 0 {
+        let below: Vec<ChildSession> = match child.is_holder || depth == 0 {
             true => Vec::new(),
             false => named.filter(|below| !below.is_holder).collect(),
         };
@@ -314,26 +320,27 @@ fn visit_subagents(
 /// Searches for a subagent among `children` of a session, then recursively among their subagents.
 fn find_child(
     place: &SessionLocation,
-    children: &[Child],
+    children: &[ChildSession],
     agent: &str,
     depth: usize,
 ) -> Result<Option<Vec<Entry>>, Error> {
     if children.iter().any(|child| child.agent == agent) {
-        return place.child(agent)?.entries().map(Some);
+        return place.child_location(agent)?.entries().map(Some);
     }
-    // Skip holders: the session of a holder has copies of the entries about the subagents of the
-    // archived turn, but not the sessions of these subagents.
+    // Skip holders (subagents that contain an archived turn): the session of a holder has copies of
+    // the entries about the subagents of the archived turn, but not the sessions of these
+    // subagents.
     for child in children
         .iter()
         .filter(|child| !child.is_holder && depth > 0)
     {
-        let Ok(own) = place.child(&child.agent) else {
+        let Ok(own) = place.child_location(&child.agent) else {
             continue;
         };
         let Ok(entries) = own.entries() else {
             continue;
         };
-        let below: Vec<Child> = entries
+        let below: Vec<ChildSession> = entries
             .iter()
             .filter_map(|e| subagent_of_entry(&e.body))
             .collect();

@@ -1,7 +1,8 @@
-//! Examines sessions for damaged, missing and superfluous data. Owns which states are faults of a
-//! session and which faults can be repaired. An examination only reads and takes no lock; `repair`
-//! changes a session that no process has open, and keeps everything that it removes. A session that
-//! cannot be examined does not prevent the examination of others. Start from [`examine_session`].
+//! Examines sessions for damaged, missing and superfluous data. Decides which states of a session
+//! are faults and which faults can be repaired. An examination only reads and takes no lock;
+//! `repair` changes a session that no process has open, and keeps everything that it removes. A
+//! session that cannot be examined does not prevent the examination of others. Start from
+//! [`examine_session`].
 
 mod chain;
 mod repair;
@@ -54,21 +55,23 @@ pub struct SessionExamination {
     pub id: String,
     /// Faults, with and without a possible repair.
     pub faults: Vec<SessionFault>,
-    /// Facts that are not faults, such as calls that a resume would close, or an unfinished holder.
+    /// Facts that are not faults, such as calls without a result, to which resuming the session
+    /// would add one, or a holder agent that has not finished taking over its archived turn.
     pub notes: Vec<String>,
     /// Number and size of the data, by type of entry and kind of file.
     pub growth: BTreeMap<String, CountAndSize>,
     /// Paths of the files and folders that a repair moves to `kept`.
     #[serde(skip)]
     aside: Vec<String>,
-    /// Version of the format, if it is newer than this program knows. Nothing else is examined then.
+    /// Version of the format, if it is newer than this program knows. Nothing else is examined
+    /// then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newer: Option<u32>,
 }
 
 impl SessionExamination {
     /// Adds the faults, notes and totals that were found in one file of entries.
-    fn add(&mut self, own: Self) {
+    fn add_examination(&mut self, own: Self) {
         self.faults.extend(own.faults);
         self.notes.extend(own.notes);
         self.newer = self.newer.or(own.newer);
@@ -88,7 +91,8 @@ impl SessionExamination {
         });
     }
 
-    /// Adds a harmless fault for a superfluous file or folder, which a repair moves to `kept`.
+    /// Adds a fault that does not impair the session: a superfluous file or folder, which a repair
+    /// moves to `kept`.
     fn add_superfluous_file_fault(&mut self, path: &str, what: String) {
         self.aside.push(path.trim_end_matches('/').to_owned());
         self.faults.push(SessionFault {
@@ -99,11 +103,11 @@ impl SessionExamination {
     }
 }
 
-/// Blobs, subagents and turns to which the entries in one file refer.
+/// Blobs, subagents and turns to which the entries in one session file refer.
 #[derive(Debug, Default)]
 struct ReferencedData {
     blobs: ReferencedBlobs,
-    /// Ids of the subagents and holders that entries name.
+    /// Ids that entries name: of subagents, and of the agents that hold archived turns.
     agents: BTreeSet<String>,
     /// Ids of the subagents for which no entry records a completed step: the program was killed
     /// while the subagent ran, or the session of the subagent could not be created.
@@ -114,7 +118,7 @@ struct ReferencedData {
     due: BTreeSet<u32>,
 }
 
-/// Examines a session. Fails only if its folder cannot be read.
+/// Examines the files of a session. Fails only if the folder of the session cannot be read.
 pub fn examine_session(store: &SessionStore, id: &str) -> Result<SessionExamination, Error> {
     let folder = store.folder_of(id)?;
     let mut found = SessionExamination {
@@ -134,11 +138,11 @@ pub fn examine_session(store: &SessionStore, id: &str) -> Result<SessionExaminat
         }
     }
     for (above, own) in of_each {
-        match is_unfinished_holder(&above, &all) {
+        match is_unfinished_archive_holder(&above, &all) {
             true => found.notes.push(format!(
-                "{above} is a holder that was not finished; the next archival creates it again"
+                "{above} holds a copy of an archived turn that was not finished; the next archival creates it again"
             )),
-            false => found.add(own),
+            false => found.add_examination(own),
         }
     }
     if found.newer.is_some() {
@@ -207,13 +211,13 @@ fn examine_entries(folder: &Path, above: &str, found: &mut SessionExamination) -
         wanted.blobs.add_entry_blobs(body);
     }
     wanted.due.extend(transcript.due.keys());
-    note_resume_effects(above, transcript, found);
+    record_resume_effects(above, transcript, found);
     wanted
 }
 
 /// Adds notes about the changes that a resume would make: it closes an open turn and calls without
 /// a result, and restores the pairing of calls and results.
-fn note_resume_effects(
+fn record_resume_effects(
     above: &str,
     mut transcript: SessionTranscript,
     found: &mut SessionExamination,
@@ -221,15 +225,18 @@ fn note_resume_effects(
     if !above.is_empty() {
         return;
     }
-    let open = transcript.open_calls();
+    let open = transcript.calls_without_result();
     if transcript.is_turn_open {
         let names: Vec<&str> = open.iter().map(|call| call.name.as_str()).collect();
         let calls = match names.is_empty() {
             true => String::new(),
-            false => format!(", and its calls without a result: {}", names.join(", ")),
+            false => format!(
+                ", and its tool calls that have no result: {}",
+                names.join(", ")
+            ),
         };
         found.notes.push(format!(
-            "turn {} is open; a resume closes it{calls}",
+            "turn {} has no end; resuming the session ends it{calls}",
             transcript.turn
         ));
     }
@@ -318,7 +325,7 @@ fn examine_files(
         }
         for agent in &own.agents {
             if !all.contains_key(&format!("{above}agents/{agent}/")) {
-                let what = format!("{above}agents/{agent}: an entry names it, and it is missing");
+                let what = format!("{above}agents/{agent} is missing, although an entry names it");
                 if own.not_begun.contains(agent) {
                     found.notes.push(format!(
                         "{what}; no entry records that the subagent began a step"
@@ -336,7 +343,7 @@ fn examine_files(
     for above in all.keys().filter(|above| !above.is_empty()) {
         let (parent, agent) = split_agent_path(above);
         let is_named = |own: &ReferencedData| own.agents.contains(agent);
-        if !all.get(&parent).is_some_and(is_named) && !is_unfinished_holder(above, all) {
+        if !all.get(&parent).is_some_and(is_named) && !is_unfinished_archive_holder(above, all) {
             found.add_superfluous_file_fault(
                 above,
                 format!("no entry names the subagent in {above}"),
@@ -354,9 +361,9 @@ fn split_agent_path(above: &str) -> (String, &str) {
     (parent.unwrap_or_default(), agent)
 }
 
-/// Whether the folder `above` belongs to an unfinished holder, because the process was killed while
-/// it archived a turn.
-fn is_unfinished_holder(above: &str, all: &BTreeMap<String, ReferencedData>) -> bool {
+/// Whether the folder `above` belongs to a holder (a subagent that keeps an archived turn) that no
+/// entry names, because the process was killed while it archived the turn.
+fn is_unfinished_archive_holder(above: &str, all: &BTreeMap<String, ReferencedData>) -> bool {
     let (parent, agent) = split_agent_path(above);
     let (Some(parent), Some(own)) = (all.get(&parent), all.get(above)) else {
         return false;

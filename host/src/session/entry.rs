@@ -22,7 +22,7 @@ use crate::point::payload::{Source, Tier, TurnSummary};
 
 pub use report::Report;
 pub(super) use report::ReportLine;
-pub use value::{AllowedPart, DueTurn, Holder, LastingSkill, PromptRow, RememberedSkill};
+pub use value::{AllowedPart, Holder, LastingSkill, PromptRow, RememberedSkill, TurnToArchive};
 
 /// Version of the format. A file with a higher version is refused, because entries of known types
 /// may have changed their meaning.
@@ -405,9 +405,10 @@ pub enum Body {
     Allowed {
         /// Name of the tool.
         tool: String,
-        /// Covered calls, as the question named them.
+        /// Calls that the person allowed, in the words of the question.
         covers: String,
-        /// Parts of the answer that also apply in any process that continues this session.
+        /// Parts of the person's answer that stay valid after this process ends, in any process
+        /// that continues this session.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<AllowedPart>,
     },
@@ -561,9 +562,9 @@ impl Entry {
         match &entry.body {
             Body::Unknown { fields } => match fields.get("type").and_then(Value::as_str) {
                 None => Err("it has no type".to_owned()),
-                Some(name) if KNOWN.contains(&name) => {
-                    Err(format!("it is of type `{name}`, but has another format"))
-                }
+                Some(name) if KNOWN.contains(&name) => Err(format!(
+                    "it has the type `{name}`, but not the fields of this type"
+                )),
                 Some(_) => Ok(entry),
             },
             _ => Ok(entry),
@@ -571,7 +572,7 @@ impl Entry {
     }
 
     /// Encodes the entry as a line, including the line feed.
-    pub(super) fn line(&self) -> Result<Vec<u8>, serde_json::Error> {
+    pub(super) fn to_json_line(&self) -> Result<Vec<u8>, serde_json::Error> {
         entry_line(self)
     }
 }

@@ -25,12 +25,12 @@ impl SessionStore {
         let (mut entries, _) = self.read(id)?;
         if let Some(until) = until {
             let at = entries.iter().position(|entry| entry.id == until);
-            let at = at.ok_or_else(|| self.unknown_session(&format!("{id}/{until}")))?;
+            let at = at.ok_or_else(|| self.session_not_found_error(&format!("{id}/{until}")))?;
             entries.truncate(at + 1);
         }
         let mut lines = Vec::new();
         for entry in &entries {
-            lines.extend(entry.line()?);
+            lines.extend(entry.to_json_line()?);
         }
         let new = new_address(&crate::clock::new_session_id())?;
         let agents = children::introduced_agent_ids(&entries);
@@ -63,7 +63,8 @@ impl SessionStore {
         let content = self.sessions().blobs(copy, BlobKind::Content);
         let mut ahead = self.session_agent_ids(copy.as_str())?;
         while let Some(agent) = ahead.pop() {
-            // The messages of a subagent refer to blobs of the root session.
+            // Include the blobs to which messages of subagents refer, which belong to the root
+            // session.
             let mut own = ReferencedBlobs::default();
             let (entries, _) = self.read(&agent)?;
             for entry in &entries {

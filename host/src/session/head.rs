@@ -13,7 +13,7 @@ use super::entry::{Body, Entry};
 use super::guarded::FileLine;
 use crate::message::Role;
 
-/// Maximum length of a title and of a first input in a head, in bytes.
+/// Maximum length of the title and of the first input in a session's head, in bytes.
 const MAX_TEXT_BYTES: usize = 1 << 10;
 
 /// Number of bytes at the beginning of a line in which the type of the line's entry is searched.
@@ -93,7 +93,8 @@ pub(super) fn find_entry_type(line: &[u8]) -> &[u8] {
     rest.get(..end).unwrap_or_default()
 }
 
-/// Whether entries of this type never affect a head, so that their lines need not be parsed.
+/// Whether entries of this type never change the summary (head) of a session, so that their lines
+/// need not be parsed.
 fn is_irrelevant_entry_type(kind: &[u8]) -> bool {
     const SKIPPED: &[&[u8]] = &[
         b"trace",
@@ -143,16 +144,17 @@ pub(super) struct SessionHeadBuilder {
     /// Cost in US dollars and unpriced tokens of the open turn so far. The entry at the end of the
     /// turn replaces them with its totals.
     running: (f64, u64),
-    /// Line of the model's last message; `since` has the lines about tool calls after it.
+    /// Line in the session file with the model's last message. `since` has the lines about tool
+    /// calls that follow it.
     last: Vec<u8>,
     since: Vec<Vec<u8>>,
-    /// Total length, in bytes, of the lines about tool calls after `last`, including those not kept
-    /// in `since`.
+    /// Total length, in bytes, of the lines about tool calls after the line in `last`. It includes
+    /// lines that are no longer stored in `since`.
     since_bytes: usize,
 }
 
 impl SessionHeadBuilder {
-    /// Updates the head with the next line of the session file.
+    /// Updates the summary of the session with the next line of its file.
     pub(super) fn apply_line(&mut self, line: &FileLine<'_>) {
         let line = match line {
             FileLine::Whole(line) | FileLine::Torn(line) => *line,

@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 use super::guarded::{self, LineReader, MAX_LINE_BYTES};
 use super::head::{SessionHead, SessionHeadBuilder};
 use super::log::FILE;
-use super::storage::{ListedSession, Position};
+use super::storage::{FramePosition, ListedSession};
 use super::store::lines_display_path;
 use super::{Error, SessionStore};
 use crate::lock::lock;
 
-/// Name of the cache in the folder of all sessions.
+/// Name of the file with the cached heads of sessions, in the folder of all sessions.
 pub(super) const CACHE: &str = ".heads.json";
 
 /// Version of the cache format. Increase it when the meaning of a head's field changes.
@@ -55,7 +55,7 @@ struct CachedSessionHead {
     head: SessionHead,
 }
 
-fn file_stamp(meta: &Metadata) -> (u64, i64, i64, u64) {
+fn metadata_stamp(meta: &Metadata) -> (u64, i64, i64, u64) {
     (meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino())
 }
 
@@ -64,14 +64,14 @@ impl SessionStore {
     /// cannot be read is reported in the notices and does not affect the others. Takes no session's
     /// lock, and reads only the sessions that changed since the last call.
     pub fn heads(&self) -> Result<SessionHeads, Error> {
-        match self.files() {
+        match self.require_files() {
             Ok(files) => self.session_heads_with_cache(&files.root().join(CACHE)),
             Err(_) => self.session_heads_without_files(),
         }
     }
 
-    /// Returns the heads of a store that keeps no files. Sessions that were written since the last
-    /// call are read completely.
+    /// Returns the heads (summaries) of all sessions in a store that keeps no files. Sessions that
+    /// were written since the last call are read completely.
     fn session_heads_without_files(&self) -> Result<SessionHeads, Error> {
         let mut heads = SessionHeads::default();
         let mut kept = lock(self.cached_session_heads());
@@ -99,7 +99,7 @@ impl SessionStore {
 
     fn read_listed_head(&self, listed: &ListedSession) -> Result<SessionHead, Error> {
         let at = self.address(&listed.id)?;
-        let lines = self.sessions().read(&at, Position::START)?;
+        let lines = self.sessions().read(&at, FramePosition::START)?;
         let name = lines_display_path(&**self.sessions(), &at);
         let built = build_head(&listed.id, &lines[..]);
         Ok(SessionHead {
@@ -110,7 +110,7 @@ impl SessionStore {
     }
 
     fn session_heads_with_cache(&self, cache: &Path) -> Result<SessionHeads, Error> {
-        let mut known = read_cache(cache);
+        let mut known = read_head_cache(cache);
         let n_known = known.heads.len();
         let mut fresh = SessionHeadCache {
             version: CACHE_VERSION,
@@ -128,7 +128,7 @@ impl SessionStore {
                     continue;
                 }
             };
-            let stamp = file_stamp(&meta);
+            let stamp = metadata_stamp(&meta);
             let cached = known.heads.remove(&id).filter(|old| old.stamp == stamp);
             let head = match cached {
                 Some(cached) if cached.head.id == id => cached.head,
@@ -147,7 +147,7 @@ impl SessionStore {
             fresh.heads.insert(id, CachedSessionHead { stamp, head });
         }
         if n_new > 0 || n_known != fresh.heads.len() {
-            write_cache(cache, &fresh);
+            write_head_cache(cache, &fresh);
         }
         heads.sort_newest_first();
         Ok(heads)
@@ -162,7 +162,7 @@ impl SessionHeads {
     }
 }
 
-fn write_cache(path: &Path, cache: &SessionHeadCache) {
+fn write_head_cache(path: &Path, cache: &SessionHeadCache) {
     // Ignore errors: without the cache, the next list is slower but correct.
     if let Ok(bytes) = serde_json::to_vec(cache) {
         let _ = crate::disk::replace_private_file(path, &bytes);
@@ -195,8 +195,8 @@ fn build_file_head(id: &str, file: File, meta: &Metadata) -> std::io::Result<Ses
     })
 }
 
-/// Builds a head from the lines of a session. The caller sets its size and the time of the last
-/// write.
+/// Builds the summary of a session (its head) from the session's lines. The caller sets the size of
+/// the session and the time of the last write.
 fn build_head(id: &str, lines: impl Read) -> std::io::Result<SessionHead> {
     let mut builder = SessionHeadBuilder::default();
     let mut lines = LineReader::new(lines, MAX_LINE_BYTES);
@@ -211,7 +211,7 @@ fn build_head(id: &str, lines: impl Read) -> std::io::Result<SessionHead> {
 }
 
 /// Reads the cache; returns an empty one if the file is missing, corrupt or of another version.
-fn read_cache(path: &Path) -> SessionHeadCache {
+fn read_head_cache(path: &Path) -> SessionHeadCache {
     let read = || {
         let (file, meta) = guarded::open(path).ok()?;
         let mut bytes = Vec::new();
@@ -248,7 +248,7 @@ mod tests {
         const START: &str =
             r#""type":"turn-start","turn":1,"input":"first words","source":"terminal""#;
         let kept = MemorySessions::default();
-        let store = SessionStore::over(Arc::new(kept.clone()));
+        let store = SessionStore::with_backend(Arc::new(kept.clone()));
         assert!(store.heads().unwrap().rows.is_empty());
         let at = SessionAddress::parse("one").unwrap();
         let mut journal = kept.create(&at).unwrap();
@@ -261,7 +261,7 @@ mod tests {
             (&*head.id, &*head.title, head.turns),
             ("one", "first words", 1)
         );
-        let mut tail = store.tail("one").unwrap();
+        let mut tail = store.open_session_tail("one").unwrap();
         assert_eq!(lines_of(&mut tail), [1, 2]);
         assert!(lines_of(&mut tail).is_empty());
         journal.append(&line(3, START)).unwrap();

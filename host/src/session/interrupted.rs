@@ -38,10 +38,11 @@ pub struct InterruptedTurn {
     /// Skills that are active until the end of this turn, oldest first.
     pub(crate) skills: Vec<LastingSkill>,
     /// Progress of the tool calls that began after the model's last answer, by call id.
-    calls: BTreeMap<String, CallProgress>,
+    calls: BTreeMap<String, InterruptedCallProgress>,
 }
 
-/// Turn of an accepted input that has an id. A session accepts an input of the same id only once.
+/// Turn that a session ran for an input with an id. A session accepts only one input with the same
+/// id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenInput {
     /// Number of the turn that began with the input, or of the last turn that continued that turn.
@@ -67,8 +68,9 @@ pub(crate) struct InterruptedCall {
 pub(crate) const REPEATED: &str = "run again";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallProgress {
-    /// Effect class of the call, and number of times that the call began.
+enum InterruptedCallProgress {
+    /// The call has begun and not ended. Contains its effect class and the number of times that it
+    /// began.
     Running(EffectClass, u32),
     Ended,
 }
@@ -116,14 +118,15 @@ impl InterruptedTurn {
             Body::Replaced { reason, .. } if reason == undo::REASON => *last = None,
             _ => {
                 if let Some(last) = last {
-                    last.apply_inner_entry(body);
+                    last.update_from_entry(body);
                 }
             }
         }
     }
 
-    /// Updates the turn with an entry that neither starts nor ends the turn.
-    fn apply_inner_entry(&mut self, body: &Body) {
+    /// Updates this interrupted turn with one of its entries, other than those at its start and
+    /// end.
+    fn update_from_entry(&mut self, body: &Body) {
         match body {
             Body::Message { message } => {
                 self.is_taken = true;
@@ -140,17 +143,18 @@ impl InterruptedTurn {
                 ..
             } => {
                 let n_begun = match self.calls.get(call) {
-                    Some(CallProgress::Running(_, before)) => before.saturating_add(1),
+                    Some(InterruptedCallProgress::Running(_, before)) => before.saturating_add(1),
                     _ => 1,
                 };
-                let running = CallProgress::Running(*effect_class, n_begun);
+                let running = InterruptedCallProgress::Running(*effect_class, n_begun);
                 self.calls.insert(call.clone(), running);
             }
             Body::ToolEnd { call, .. } => {
-                self.calls.insert(call.clone(), CallProgress::Ended);
+                self.calls
+                    .insert(call.clone(), InterruptedCallProgress::Ended);
             }
             Body::SkillActivated { .. } => {
-                self.skills.extend(LastingSkill::of_entry(body, false));
+                self.skills.extend(LastingSkill::from_entry(body, false));
             }
             Body::SkillEnded { skill, .. } => self.skills.retain(|own| own.skill != *skill),
             _ => {}
@@ -162,9 +166,9 @@ impl InterruptedTurn {
     pub(super) fn interrupted_call_result(last: Option<&Self>, call: &str) -> &'static str {
         match last.and_then(|last| last.calls.get(call)) {
             None => NOT_BEGUN,
-            Some(CallProgress::Running(EffectClass::Read, _)) => READING,
-            Some(CallProgress::Running(..)) => MAY_HAVE_RUN,
-            Some(CallProgress::Ended) => RESULT_LOST,
+            Some(InterruptedCallProgress::Running(EffectClass::Read, _)) => READING,
+            Some(InterruptedCallProgress::Running(..)) => MAY_HAVE_RUN,
+            Some(InterruptedCallProgress::Ended) => RESULT_LOST,
         }
     }
 
@@ -182,7 +186,8 @@ impl InterruptedTurn {
             .into_iter()
             .flat_map(Message::tool_calls)
         {
-            let Some(CallProgress::Running(_, n_begun)) = self.calls.get(&call.id) else {
+            let Some(InterruptedCallProgress::Running(_, n_begun)) = self.calls.get(&call.id)
+            else {
                 continue;
             };
             let told = results.iter().find(|message| {

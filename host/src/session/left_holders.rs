@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use super::entry::Body;
 use super::live::Session;
-use super::storage::Position;
+use super::storage::FramePosition;
 
 /// Prefix of the ids of holders.
 const HOLDER: &str = "held-";
@@ -25,7 +25,7 @@ pub(super) fn is_unfinished_holder_id(
     agent.starts_with(HOLDER) && !due.is_empty() && turns.is_subset(due)
 }
 
-/// Returns the number of the turn that starts with this entry; `None` for any other entry.
+/// Returns the number of the turn if the entry is the start of a turn; `None` for any other entry.
 pub(super) fn started_turn_number(body: &Body) -> Option<u32> {
     match body {
         Body::TurnStart { turn, .. } => Some(*turn),
@@ -33,8 +33,9 @@ pub(super) fn started_turn_number(body: &Body) -> Option<u32> {
     }
 }
 
-/// Removes unfinished holders. Only the writer of the session may call this, and not while it is
-/// creating a holder.
+/// Removes the sessions that were created to hold an archived turn, but whose archival did not
+/// finish. Only the writer of the session may call this, and not while it is creating such a
+/// session.
 pub(crate) fn remove_unfinished_holders(session: &Session) {
     let due: BTreeSet<u32> = session.archival_due().iter().map(|due| due.turn).collect();
     let children = session.children();
@@ -43,10 +44,12 @@ pub(crate) fn remove_unfinished_holders(session: &Session) {
         if children.iter().any(|child| child.agent == agent) {
             continue;
         }
-        let Ok(place) = session.session_location().child(&agent) else {
+        let Ok(place) = session.session_location().child_location(&agent) else {
             continue;
         };
-        let entries = place.entries_since(Position::START).unwrap_or_default();
+        let entries = place
+            .entries_since(FramePosition::START)
+            .unwrap_or_default();
         let turns = entries
             .iter()
             .filter_map(|entry| started_turn_number(&entry.body));

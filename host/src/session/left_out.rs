@@ -47,7 +47,7 @@ pub(crate) fn compacted_turns(
             Body::Replaced {
                 reason, removed, ..
             } if reason == undo::REASON => undone.extend(removed),
-            // The result of a repeated call replaces the message "the call may have run".
+            // A call was repeated: its result replaces the message "the call may have run".
             Body::Replaced {
                 reason,
                 removed,

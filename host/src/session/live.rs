@@ -13,17 +13,17 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use held::HeldLines;
+use held::UnwrittenLines;
 use serde_json::Value;
 
 use super::blobs::SessionBlobs;
-use super::children::Child;
-use super::entry::{Body, DueTurn, Entry, Report, ReportLine, VERSION};
+use super::children::ChildSession;
+use super::entry::{Body, Entry, Report, ReportLine, TurnToArchive, VERSION};
 use super::interrupted::{InterruptedTurn, TakenInput};
 use super::state::PluginStates;
-use super::storage::{BlobKind, Journal, Position, SessionAddress, Sessions, UnsyncedFrames};
+use super::storage::{BlobKind, FramePosition, Journal, SessionAddress, Sessions, UnsyncedFrames};
 use super::transcript::SessionTranscript;
-use super::undo::{self, Undone};
+use super::undo::{self, UndoneTurn};
 use super::{Error, SessionSpec};
 use crate::lock::lock;
 use crate::message::{Message, ToolCall};
@@ -53,7 +53,7 @@ struct SessionState {
     last_entry: Option<String>,
     /// Write error that no caller could receive. The next sync returns it.
     deferred: Option<Error>,
-    held: HeldLines,
+    held: UnwrittenLines,
     /// Status lines that plugins set and that are not in the file yet, by plugin.
     statuses: BTreeMap<String, String>,
 }
@@ -90,7 +90,7 @@ impl Session {
                 states,
                 last_entry: None,
                 deferred: None,
-                held: HeldLines::default(),
+                held: UnwrittenLines::default(),
                 statuses: BTreeMap::new(),
             }),
             address,
@@ -98,8 +98,8 @@ impl Session {
         }
     }
 
-    /// Opens a session: repairs the end of its file, applies every valid entry, and closes the
-    /// calls of an interrupted turn.
+    /// Opens a session: repairs the end of its file, applies every valid entry, and adds results
+    /// for the open calls of an interrupted turn.
     pub(super) fn open(
         address: SessionAddress,
         store: Arc<dyn Sessions>,
@@ -118,11 +118,11 @@ impl Session {
             inner.last_entry = Some(entry.id);
         }
         notices.extend(inner.transcript.repair_calls());
-        let open = inner.transcript.open_calls();
+        let open = inner.transcript.calls_without_result();
         if !open.is_empty() {
             let names: Vec<&str> = open.iter().map(|call| call.name.as_str()).collect();
             notices.push(format!(
-                "the previous run ended without a result of {}; its actions may be incomplete or still running",
+                "the previous run ended before these tool calls had a result: {}; their actions may be incomplete or still running",
                 names.join(", ")
             ));
         }
@@ -212,8 +212,8 @@ impl Session {
         inner.defer_write_error(written);
     }
 
-    /// Appends a report on a plugin's action together with the next entry or at the next sync. An
-    /// error is deferred as in [`Session::append_or_defer`].
+    /// Appends a report on a plugin's action. The report is written together with the next entry or
+    /// at the next sync. A write error is deferred as in [`Session::append_or_defer`].
     pub fn report(&self, report: &Report<'_>) {
         let mut inner = self.lock();
         let written = inner.append_report(report);
@@ -222,7 +222,7 @@ impl Session {
 
     /// Blocks until all entries written so far are on the disk. Other threads can append meanwhile.
     pub fn sync(&self) -> Result<(), Error> {
-        if let Some(lines) = self.unsynced()? {
+        if let Some(lines) = self.unsynced_frames()? {
             lines.wait();
         }
         self.lock().journal.check()
@@ -231,10 +231,11 @@ impl Session {
     /// Waits like [`Session::sync`], on a blocking thread, so that the async executor is not
     /// blocked.
     pub async fn synced(&self) -> Result<(), Error> {
-        if let Some(lines) = self.unsynced()? {
+        if let Some(lines) = self.unsynced_frames()? {
             let synced = tokio::task::spawn_blocking(move || lines.wait()).await;
             if synced.is_err() {
-                // The thread panicked or was never started: the lines may not be on the disk.
+                // The blocking task panicked or was never started: the lines may not be on the
+                // disk.
                 return self.sync();
             }
         }
@@ -244,7 +245,7 @@ impl Session {
     /// Returns the entries that a power failure could still lose, to be synced while other threads
     /// append; `None` if all entries are on the disk. If that sync fails, the next write or sync
     /// returns the error.
-    pub(crate) fn unsynced(&self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
+    pub(crate) fn unsynced_frames(&self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
         let mut inner = self.lock();
         if let Some(error) = inner.deferred.take() {
             return Err(error);
@@ -303,19 +304,19 @@ impl Session {
     }
 
     /// Returns the position in the session at which the next entry will be appended.
-    pub(crate) fn end(&self) -> Position {
+    pub(crate) fn log_end(&self) -> FramePosition {
         self.lock().journal.end()
     }
 
     /// Returns the direct subagents that have a session of their own, oldest first.
     #[must_use]
-    pub fn children(&self) -> Vec<Child> {
+    pub fn children(&self) -> Vec<ChildSession> {
         self.lock().transcript.children.clone()
     }
 
     /// Returns the finished turns that are due to be archived, in order.
     #[must_use]
-    pub fn archival_due(&self) -> Vec<DueTurn> {
+    pub fn archival_due(&self) -> Vec<TurnToArchive> {
         self.lock().transcript.due.values().cloned().collect()
     }
 
@@ -324,21 +325,21 @@ impl Session {
     /// the appended messages.
     pub fn close_calls(&self, known: &[Message], why: &str) -> Result<Vec<Message>, Error> {
         let mut inner = self.lock();
-        if inner.transcript.open_calls().is_empty() {
+        if inner.transcript.calls_without_result().is_empty() {
             return Ok(Vec::new());
         }
-        inner.close_calls_with(known, why, |_| why)
+        inner.append_missing_results(known, why, |_| why)
     }
 
     /// Marks a turn that started and did not end as cut, and closes each open call with a result
     /// that reports whether the call ran. Does nothing if the last turn ended.
     pub fn cut_turn(&self) -> Result<Vec<Message>, Error> {
         let mut inner = self.lock();
-        if !inner.transcript.is_turn_open && inner.transcript.open_calls().is_empty() {
+        if !inner.transcript.is_turn_open && inner.transcript.calls_without_result().is_empty() {
             return Ok(Vec::new());
         }
         let last = inner.transcript.interrupted.clone();
-        inner.close_calls_with(&[], CUT_OFF, |call| {
+        inner.append_missing_results(&[], CUT_OFF, |call| {
             InterruptedTurn::interrupted_call_result(last.as_ref(), &call.id)
         })
     }
@@ -360,7 +361,7 @@ impl Session {
     ///
     /// # Errors
     /// A part of the turn was replaced by a summary, or the file cannot be written.
-    pub fn undo(&self, entries: &[Entry]) -> Result<Option<Undone>, Error> {
+    pub fn undo(&self, entries: &[Entry]) -> Result<Option<UndoneTurn>, Error> {
         let mut inner = self.lock();
         let Some(last) = undo::last_turn(entries, &inner.transcript.messages)? else {
             return Ok(None);
@@ -388,7 +389,7 @@ impl Session {
     /// # Errors
     /// A part of one of the turns was replaced by a summary, in which case none is removed, or the
     /// file cannot be written.
-    pub fn rewind(&self, entries: &[Entry], turn: u32) -> Result<Vec<Undone>, Error> {
+    pub fn rewind(&self, entries: &[Entry], turn: u32) -> Result<Vec<UndoneTurn>, Error> {
         let planned = self.turns_since(entries, turn)?;
         for _ in &planned {
             self.undo(entries)?;
@@ -400,7 +401,7 @@ impl Session {
     ///
     /// # Errors
     /// A part of one of the turns was replaced by a summary.
-    pub fn turns_since(&self, entries: &[Entry], turn: u32) -> Result<Vec<Undone>, Error> {
+    pub fn turns_since(&self, entries: &[Entry], turn: u32) -> Result<Vec<UndoneTurn>, Error> {
         let mut conversation = self.messages();
         let mut turns = Vec::new();
         while let Some(last) = undo::last_turn(entries, &conversation)? {
@@ -418,7 +419,7 @@ impl Session {
     ///
     /// # Errors
     /// A part of the turn was replaced by a summary.
-    pub fn last_turn(&self, entries: &[Entry]) -> Result<Option<Undone>, Error> {
+    pub fn last_turn(&self, entries: &[Entry]) -> Result<Option<UndoneTurn>, Error> {
         let last = undo::last_turn(entries, &self.messages())?;
         Ok(last.map(|last| last.undone))
     }
@@ -450,12 +451,13 @@ impl Session {
         let Some(body) = inner.states.prepare_value_change(plugin, key, value)? else {
             return Ok(());
         };
-        let entry = inner.next_entry(body);
-        inner.append_line_with_next(entry.line()?)?;
+        let entry = inner.create_next_entry(body);
+        inner.append_line_with_next(entry.to_json_line()?)?;
         inner.write_and_apply_entry(entry)
     }
 
-    /// Writes the changes and reports that wait for the next entry.
+    /// Writes the lines that could not be written earlier, and the state changes and reports that
+    /// wait for the next entry.
     pub fn write_waiting(&self) -> Result<(), Error> {
         let mut inner = self.lock();
         inner.write_held_lines()?;
@@ -492,11 +494,11 @@ impl SessionState {
         if let Body::TurnEnd { .. } | Body::Command { .. } | Body::LoopRun { .. } = body {
             self.write_statuses()?;
         }
-        let entry = self.next_entry(body);
+        let entry = self.create_next_entry(body);
         self.write_entry(entry)
     }
 
-    fn next_entry(&self, body: Body) -> Entry {
+    fn create_next_entry(&self, body: Body) -> Entry {
         Entry {
             id: crate::clock::new_id(),
             parent: self.last_entry.clone(),
@@ -506,7 +508,7 @@ impl SessionState {
     }
 
     fn write_entry(&mut self, entry: Entry) -> Result<(), Error> {
-        let line = entry.line()?;
+        let line = entry.to_json_line()?;
         self.write_held_lines()?;
         self.journal.append(&line)?;
         self.write_and_apply_entry(entry)
@@ -530,7 +532,8 @@ impl SessionState {
         }
     }
 
-    /// Appends a report without applying it: neither conversation nor state depend on reports.
+    /// Appends a report on a plugin's action without applying it, because neither conversation nor
+    /// state depend on reports.
     fn append_report(&mut self, report: &Report<'_>) -> Result<(), Error> {
         let id = crate::clock::new_id();
         let line = super::entry::entry_line(&ReportLine {
@@ -545,15 +548,15 @@ impl SessionState {
         Ok(())
     }
 
-    /// Appends a result for each call that has none: the result in `known`, or else an error result
-    /// with the text that `unknown` returns.
-    fn close_calls_with<'t>(
+    /// Appends a result for each tool call that has none: its result in `known`, or else an error
+    /// result with the text that `unknown` returns for the call.
+    fn append_missing_results<'t>(
         &mut self,
         known: &[Message],
         why: &str,
         unknown: impl Fn(&ToolCall) -> &'t str,
     ) -> Result<Vec<Message>, Error> {
-        let open = self.transcript.open_calls();
+        let open = self.transcript.calls_without_result();
         self.append_body(Body::Cut {
             turn: self.transcript.turn,
             reason: why.to_owned(),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::Error;
 use super::entry::{Body, Entry, VERSION};
 use super::guarded;
-use super::storage::{Journal, Position, UnsyncedFrames};
+use super::storage::{FramePosition, Journal, UnsyncedFrames};
 use super::synced::{SyncedFile, UnsyncedData};
 
 /// Name of the session file in the session's folder.
@@ -31,8 +31,8 @@ const MAX_WAITING_BYTES: usize = 64 << 10;
 
 /// Rule on whether a write of a session waits until the data is on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum DiskWait {
-    /// Wait, so that entries survive a power failure.
+pub(super) enum DiskSyncRule {
+    /// Waits for the sync, so that entries survive a power failure.
     #[default]
     Waits,
     /// Do not sync: the session is removed when its host ends, so it is not needed after a power
@@ -46,7 +46,7 @@ pub(super) trait LogDisk: Send + Sync {
     fn add(&self, bytes: &[u8]) -> io::Result<()>;
     /// Truncates the file to a length.
     fn truncate_file(&self, len: u64) -> io::Result<()>;
-    /// Blocks until all written bytes are on the disk.
+    /// Blocks until all bytes that were written to the file are on the disk.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -72,8 +72,8 @@ pub(super) struct SessionLog {
     /// Length of the file up to the end of the last complete line.
     len: u64,
     synced: Arc<SyncedFile>,
-    wait: DiskWait,
-    /// Buffered lines, written together with the next one.
+    wait: DiskSyncRule,
+    /// Lines that wait in memory and are written together with the next line.
     waiting: Vec<u8>,
     /// Whether a failed write may have left part of a line after `len`.
     has_rest: bool,
@@ -93,13 +93,13 @@ pub(super) struct OpenedLog {
 
 impl SessionLog {
     /// Creates the file of a new session. `folder` must exist.
-    pub(super) fn create_log(folder: &Path, wait: DiskWait) -> Result<Self, Error> {
+    pub(super) fn create_log(folder: &Path, wait: DiskSyncRule) -> Result<Self, Error> {
         let lock = lock_session(folder)?;
         let path = folder.join(FILE);
         let file = private_options(OpenOptions::new().append(true).create_new(true))
             .open(&path)
             .map_err(|source| Error::write_error(&path, source))?;
-        if wait == DiskWait::Waits {
+        if wait == DiskSyncRule::Waits {
             sync_folder(folder);
             if let Some(parent) = folder.parent() {
                 sync_folder(parent);
@@ -162,7 +162,7 @@ impl SessionLog {
             path,
             len,
             synced: Arc::new(SyncedFile::new(len)),
-            wait: DiskWait::default(),
+            wait: DiskSyncRule::default(),
             waiting: Vec::new(),
             has_rest: false,
             lock,
@@ -211,8 +211,8 @@ impl Journal for SessionLog {
         Ok(())
     }
 
-    fn end(&self) -> Position {
-        Position::new(self.bytes())
+    fn end(&self) -> FramePosition {
+        FramePosition::new(self.bytes())
     }
 
     fn bytes(&self) -> u64 {
@@ -222,7 +222,7 @@ impl Journal for SessionLog {
     fn take_unsynced(&mut self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
         self.check()?;
         self.write_waiting()?;
-        if self.wait == DiskWait::Skips || self.len <= self.synced.len() {
+        if self.wait == DiskSyncRule::Skips || self.len <= self.synced.len() {
             return Ok(None);
         }
         Ok(Some(Box::new(UnsyncedData {
@@ -272,7 +272,7 @@ pub(super) fn lock_session(folder: &Path) -> Result<File, Error> {
     match file.try_lock() {
         Ok(()) => {
             let pid = std::process::id().to_string();
-            // The pid only serves the error message of other processes.
+            // The process id in the lock file is only used in the error message of other processes.
             let _ = file
                 .set_len(0)
                 .and_then(|()| file.write_all(pid.as_bytes()));
@@ -300,17 +300,21 @@ pub(crate) fn private_options(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Writes a complete file that only its owner can read, and waits until it is on the disk.
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_private_with_wait(path, bytes, DiskWait::Waits)
+    write_private_with_wait(path, bytes, DiskSyncRule::Waits)
 }
 
-/// Writes like [`write_private`], but waits for the disk only if `wait` is [`DiskWait::Waits`].
-pub(super) fn write_private_with_wait(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
+/// Writes like [`write_private`], but waits for the disk only if `wait` is [`DiskSyncRule::Waits`].
+pub(super) fn write_private_with_wait(
+    path: &Path,
+    bytes: &[u8],
+    wait: DiskSyncRule,
+) -> io::Result<()> {
     let mut file =
         private_options(OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;
     file.write_all(bytes)?;
     match wait {
-        DiskWait::Waits => file.sync_data(),
-        DiskWait::Skips => Ok(()),
+        DiskSyncRule::Waits => file.sync_data(),
+        DiskSyncRule::Skips => Ok(()),
     }
 }
 
@@ -318,7 +322,11 @@ pub(super) fn write_private_with_wait(path: &Path, bytes: &[u8], wait: DiskWait)
 /// that a process killed meanwhile leaves nothing behind. Fails if `path` exists, or if the file
 /// system does not support unnamed files.
 #[cfg(target_os = "linux")]
-pub(super) fn write_via_unnamed_file(path: &Path, bytes: &[u8], wait: DiskWait) -> io::Result<()> {
+pub(super) fn write_via_unnamed_file(
+    path: &Path,
+    bytes: &[u8],
+    wait: DiskSyncRule,
+) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
     use std::os::fd::AsRawFd;
 
@@ -326,7 +334,7 @@ pub(super) fn write_via_unnamed_file(path: &Path, bytes: &[u8], wait: DiskWait) 
     let how = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     let mut file = File::from(open(folder, how, Mode::RUSR | Mode::WUSR)?);
     file.write_all(bytes)?;
-    if wait == DiskWait::Waits {
+    if wait == DiskSyncRule::Waits {
         file.sync_data()?;
     }
     let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -335,7 +343,7 @@ pub(super) fn write_via_unnamed_file(path: &Path, bytes: &[u8], wait: DiskWait) 
 
 /// Returns an error, because only Linux has unnamed files.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn write_via_unnamed_file(_: &Path, _: &[u8], _: DiskWait) -> io::Result<()> {
+pub(super) fn write_via_unnamed_file(_: &Path, _: &[u8], _: DiskSyncRule) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -56,12 +56,12 @@ pub use bundle::{
     ImportedSession, SessionExport, SessionExportFormat, export_session, import_session,
     save_atomically,
 };
-pub use children::{Child, SessionLocation};
+pub use children::{ChildSession, SessionLocation};
 pub use doctor::{CountAndSize, SessionExamination, SessionFault, examine_session, repair_session};
 pub(crate) use entry::DONE;
 pub use entry::{
-    AllowedPart, Body, DueTurn, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report,
-    VERSION, schema,
+    AllowedPart, Body, Entry, Holder, LastingSkill, PromptRow, RememberedSkill, Report,
+    TurnToArchive, VERSION, schema,
 };
 pub(crate) use guarded::open_with_options as open_guarded;
 pub use guarded::{MAX_LINE_BYTES, is_session_id};
@@ -73,22 +73,22 @@ pub(crate) use left_holders::remove_unfinished_holders;
 pub(crate) use left_out::{CompactedTurn, compacted_turns};
 pub use live::Session;
 pub(crate) use log::private_options;
-pub use owning::{SessionUse, surplus_sessions};
+pub use owning::{SessionUsage, sessions_to_remove};
 pub use parts::SessionFileKind;
 pub use reading::{NumberedLine, SessionEntries, SessionTail};
-pub use search::{Found, SearchMatch, SearchText, search_sessions};
+pub use search::{SearchMatch, SearchReport, SearchText, search_sessions};
 pub use state::{
     INLINE_BYTES, MAX_KEY_BYTES, MAX_PLUGIN_BYTES, MAX_VALUE_BYTES, MAX_WRITTEN_BYTES,
 };
 pub use storage::files::SessionFiles;
 pub use storage::memory::MemorySessions;
 pub use storage::{
-    BlobKind, Blobs, Journal, ListedSession, OpenedJournal, Position, SessionAddress, SessionPage,
-    Sessions, UnsyncedFrames,
+    BlobKind, Blobs, FramePosition, Journal, ListedSession, OpenedJournal, SessionAddress,
+    SessionPage, Sessions, UnsyncedFrames,
 };
 pub use store::{ResolvedSession, SessionRow, SessionStore};
 pub(crate) use undo::REASON as UNDONE;
-pub use undo::Undone;
+pub use undo::UndoneTurn;
 pub use view::{CallView, Decision, Item, ItemView, SessionView, TurnView};
 
 use std::io;
@@ -135,7 +135,7 @@ pub enum Error {
     Encode(#[from] serde_json::Error),
     /// Another process holds the lock of the session.
     #[error(
-        "the session {} is open in another process{}; end that one first",
+        "the session {} is open in another process{}; end that process first",
         path.display(),
         pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default()
     )]
@@ -198,7 +198,7 @@ pub enum Error {
     Elsewhere {
         /// Path of the workspace.
         workspace: PathBuf,
-        /// Id of the last session of another folder.
+        /// Id of the session that was used last, in another folder.
         last: String,
         /// Folder in which that session worked.
         elsewhere: String,

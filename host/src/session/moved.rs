@@ -5,15 +5,16 @@
 //! know how either store works.
 
 use super::Error;
-use super::storage::{BlobKind, Position, SessionAddress, Sessions};
+use super::storage::{BlobKind, FramePosition, SessionAddress, Sessions};
 
 /// Order in which the parts of a session are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionCopyOrder {
-    /// Lines first: only the copying program uses the store, which accepts values for an existing
-    /// session only.
+    /// Copy the session's lines before its values: only the copying program uses the store, which
+    /// accepts values for an existing session only.
     LinesFirst,
-    /// Lines last: other programs may read the store during the copy.
+    /// Copy the session's lines after its values: other programs may read the store during the
+    /// copy.
     LinesLast,
 }
 
@@ -23,7 +24,7 @@ pub(super) fn copy_session(
     (to, to_at): (&dyn Sessions, &SessionAddress),
     order: SessionCopyOrder,
 ) -> Result<(), Error> {
-    let lines = from.read(from_at, Position::START)?;
+    let lines = from.read(from_at, FramePosition::START)?;
     if order == SessionCopyOrder::LinesFirst {
         to.create_whole(to_at, &lines)?;
     }

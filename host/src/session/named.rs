@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::entry::Body;
 use crate::message::{Blob, Message};
 
-/// Names of the blobs that the entries of a session refer to.
+/// Names of the blobs to which the entries of one session refer.
 #[derive(Debug, Default)]
 pub(super) struct ReferencedBlobs {
     /// Names of the blobs with images and other bytes of messages.

@@ -14,7 +14,7 @@ const MAX_TITLE_CHARS: usize = 200;
 
 /// Size and time of last use of a session, by which sessions to remove are selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionUse {
+pub struct SessionUsage {
     /// Id of the session.
     pub id: String,
     /// Time of the last write, in milliseconds since 1970.
@@ -62,7 +62,7 @@ impl SessionStore {
                 title: title.clone(),
             },
         };
-        opened.journal.append(&entry.line()?)?;
+        opened.journal.append(&entry.to_json_line()?)?;
         opened.journal.sync()?;
         Ok(title)
     }
@@ -74,7 +74,7 @@ impl SessionStore {
     }
 
     /// Returns the size and time of last use of every session, the last used first.
-    pub fn list_session_uses(&self) -> Result<Vec<SessionUse>, Error> {
+    pub fn list_session_uses(&self) -> Result<Vec<SessionUsage>, Error> {
         let mut all = Vec::new();
         for (id, folder) in self.folders()? {
             let meta = folder.join(FILE).symlink_metadata();
@@ -84,7 +84,7 @@ impl SessionStore {
             let since = updated
                 .duration_since(std::time::UNIX_EPOCH)
                 .unwrap_or_default();
-            all.push(SessionUse {
+            all.push(SessionUsage {
                 id,
                 updated: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
                 bytes: parts::size(&folder),
@@ -99,11 +99,11 @@ impl SessionStore {
 /// (in milliseconds since 1970), and then the least recently used others until the rest has at most
 /// `max_bytes`. `all` is sorted as [`SessionStore::list_session_uses`] returns it.
 #[must_use]
-pub fn surplus_sessions(
-    all: &[SessionUse],
+pub fn sessions_to_remove(
+    all: &[SessionUsage],
     before: Option<i64>,
     max_bytes: Option<u64>,
-) -> Vec<SessionUse> {
+) -> Vec<SessionUsage> {
     let mut total = 0_u64;
     let mut found = Vec::new();
     for own in all {
@@ -125,14 +125,14 @@ mod tests {
 
     #[test]
     fn the_oldest_sessions_are_surplus() {
-        let stored = |id: &str, updated, bytes| SessionUse {
+        let stored = |id: &str, updated, bytes| SessionUsage {
             id: id.to_owned(),
             updated,
             bytes,
         };
         let all = [stored("c", 30, 5), stored("b", 20, 5), stored("a", 10, 1)];
         let ids = |before, most| {
-            let found = surplus_sessions(&all, before, most);
+            let found = sessions_to_remove(&all, before, most);
             found.into_iter().map(|own| own.id).collect::<String>()
         };
         assert_eq!(ids(None, None), "");

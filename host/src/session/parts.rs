@@ -52,7 +52,7 @@ pub(super) struct SessionFile {
     /// Path relative to the folder of the session, separated by `/`.
     pub(super) path: String,
     pub(super) kind: SessionFileKind,
-    /// Size in bytes; 0 if it is not a file.
+    /// Size in bytes; 0 for anything other than a regular file.
     pub(super) bytes: u64,
 }
 
@@ -131,15 +131,17 @@ fn file_kind_at_depth(path: &str, depth: usize) -> SessionFileKind {
 /// read, such as one that was removed at this moment, count as 0.
 pub(super) fn size(folder: &Path) -> u64 {
     match guarded::is_folder(folder) {
-        Ok(true) => folder_size(folder, 0),
+        Ok(true) => folder_size_bytes(folder, 0),
         _ => 0,
     }
 }
 
-fn folder_size(folder: &Path, depth: usize) -> u64 {
+fn folder_size_bytes(folder: &Path, depth: usize) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = entries.map(|entry| match entry.path().symlink_metadata() {
-        Ok(meta) if meta.is_dir() && depth < MAX_FOLDERS => folder_size(&entry.path(), depth + 1),
+        Ok(meta) if meta.is_dir() && depth < MAX_FOLDERS => {
+            folder_size_bytes(&entry.path(), depth + 1)
+        }
         Ok(meta) if meta.is_file() => meta.len(),
         _ => 0,
     });

@@ -11,7 +11,7 @@ use super::children::AGENTS;
 use super::entry::{Body, Entry, VERSION};
 use super::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
 use super::log::FILE;
-use super::storage::{Position, SessionAddress, Sessions};
+use super::storage::{FramePosition, SessionAddress, Sessions};
 use super::store::lines_display_path;
 use super::{Error, SessionStore};
 
@@ -87,7 +87,7 @@ impl SessionTail {
                     Entry::parse_line(text)
                 }
                 Some(FileLine::TooLong(n)) => Err(format!(
-                    "it has {n} bytes, at most {MAX_LINE_BYTES} are supported"
+                    "the line has {n} bytes, at most {MAX_LINE_BYTES} are supported"
                 )),
             };
             let line = self.n_lines + lines.number;
@@ -112,7 +112,7 @@ impl SessionTail {
         Ok(reading)
     }
 
-    /// Opens the source at `offset`, after the lines that were already read.
+    /// Opens the session for reading at `offset`, after the lines that were already read.
     fn open_at_offset(&self) -> Result<Box<dyn Read>, Error> {
         let failed = |source| Error::read_error(&self.path, source);
         let was_cut = || {
@@ -129,7 +129,7 @@ impl SessionTail {
                 Ok(Box::new(file))
             }
             SessionTailSource::Store(sessions, at) => {
-                let bytes = sessions.read(at, Position::START)?;
+                let bytes = sessions.read(at, FramePosition::START)?;
                 if (bytes.len() as u64) < self.offset {
                     return Err(was_cut());
                 }
@@ -145,12 +145,12 @@ impl SessionStore {
     /// Returns the entries of the session `id`, with the numbers of their lines. The id of a
     /// subagent is `ID/agents/AGENT`.
     pub fn read_lines(&self, id: &str) -> Result<SessionEntries, Error> {
-        self.tail(id)?.read_from_offset(true)
+        self.open_session_tail(id)?.read_from_offset(true)
     }
 
     /// Returns a reader that begins at the first line of a session.
-    pub fn tail(&self, id: &str) -> Result<SessionTail, Error> {
-        let (source, path) = match self.files() {
+    pub fn open_session_tail(&self, id: &str) -> Result<SessionTail, Error> {
+        let (source, path) = match self.require_files() {
             Ok(files) => {
                 let folder = files.folder_of(&self.address(id)?)?;
                 (SessionTailSource::File, folder.join(FILE))
@@ -169,8 +169,8 @@ impl SessionStore {
         })
     }
 
-    /// Returns the ids of the subagents and holders that have a session below this one, as
-    /// `ID/agents/AGENT`.
+    /// Returns the ids of the sessions below this one, as `ID/agents/AGENT`: those of its
+    /// subagents, and of the agents that hold its archived turns.
     pub fn session_agent_ids(&self, id: &str) -> Result<Vec<String>, Error> {
         let agents = self.sessions().children(&self.address(id)?)?.into_iter();
         Ok(agents
@@ -181,6 +181,6 @@ impl SessionStore {
     /// Returns the folder of a session, or of a subagent as `ID/agents/AGENT`. Fails if any
     /// component of the path below the store's root is a symlink.
     pub fn folder_of(&self, id: &str) -> Result<PathBuf, Error> {
-        self.files()?.folder_of(&self.address(id)?)
+        self.require_files()?.folder_of(&self.address(id)?)
     }
 }

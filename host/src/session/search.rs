@@ -39,7 +39,7 @@ const AROUND: usize = 60;
 pub struct SearchText {
     /// Pattern for the decoded text of an entry.
     text: Regex,
-    /// Pattern for the bytes of a line, where texts are escaped as in JSON.
+    /// Pattern for the undecoded JSON of a line, in which special characters of a text are escaped.
     line: Regex,
 }
 
@@ -66,7 +66,7 @@ pub struct SearchMatch {
 
 /// Match or notice that a search reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum SearchReport {
     /// A match.
     Hit(SearchMatch),
     /// Message about a file or a line that cannot be read.
@@ -102,14 +102,14 @@ impl SearchText {
 }
 
 /// Callback that receives each match and notice, and may end the search.
-type Tell<'a> = &'a mut dyn FnMut(Found) -> ControlFlow<()>;
+type Tell<'a> = &'a mut dyn FnMut(SearchReport) -> ControlFlow<()>;
 
 /// Searches all sessions, the most recently written first. Calls `tell` with each match as soon as
 /// it is found; `tell` may end the search.
 pub fn search_sessions(
     store: &SessionStore,
     wanted: &SearchText,
-    tell: &mut dyn FnMut(Found) -> ControlFlow<()>,
+    tell: &mut dyn FnMut(SearchReport) -> ControlFlow<()>,
 ) -> Result<(), Error> {
     let mut folders: Vec<_> = store.folders()?;
     let written = |folder: &Path| {
@@ -160,8 +160,8 @@ fn search_folder(
     ControlFlow::Continue(())
 }
 
-fn unreadable_notice(path: &Path, error: &std::io::Error) -> Found {
-    Found::Notice(format!("{} cannot be searched: {error}", path.display()))
+fn unreadable_notice(path: &Path, error: &std::io::Error) -> SearchReport {
+    SearchReport::Notice(format!("{} cannot be searched: {error}", path.display()))
 }
 
 fn search_file(
@@ -186,7 +186,7 @@ fn search_file(
                 (Entry::parse_line(line), is_start)
             }
             Ok(Some(FileLine::TooLong(n))) => {
-                let why = format!("it has {n} bytes, at most {MAX_LINE_BYTES} are supported");
+                let why = format!("the line has {n} bytes, at most {MAX_LINE_BYTES} are supported");
                 (Err(why), false)
             }
             Err(error) => return tell(unreadable_notice(path, &error)),
@@ -197,7 +197,7 @@ fn search_file(
                 n_damaged += 1;
                 if n_damaged == 1 {
                     let (path, number) = (path.display(), lines.number);
-                    tell(Found::Notice(format!(
+                    tell(SearchReport::Notice(format!(
                         "{path}:{number}: this line cannot be searched: {why}"
                     )))?;
                 }
@@ -220,7 +220,7 @@ fn search_file(
             }
             if let Some(at) = wanted.text.find(text.as_bytes()) {
                 let [before, found, after] = match_snippet(&text, at.range());
-                tell(Found::Hit(SearchMatch {
+                tell(SearchReport::Hit(SearchMatch {
                     session: id.to_owned(),
                     turn,
                     line: lines.number,
@@ -235,7 +235,7 @@ fn search_file(
     }
     match n_damaged {
         0 | 1 => ControlFlow::Continue(()),
-        n => tell(Found::Notice(format!(
+        n => tell(SearchReport::Notice(format!(
             "{}: {} more lines cannot be searched",
             path.display(),
             n - 1

@@ -120,7 +120,7 @@ impl PluginStates {
         }
     }
 
-    /// Returns the keys that start with `prefix`, sorted.
+    /// Returns the keys of a plugin's session state that start with `prefix`, sorted.
     pub(super) fn list_keys(&self, plugin: &str, prefix: &str) -> Vec<String> {
         self.plugins
             .get(plugin)
@@ -198,7 +198,8 @@ impl PluginStates {
     }
 }
 
-/// Returns an error if `bytes` exceeds `most`. `what` describes the rejected content in the error.
+/// Returns an error if `bytes` exceeds the limit `most`. `what` describes the rejected content in
+/// the error.
 fn check_limit(
     plugin: &str,
     bytes: usize,

@@ -2,9 +2,8 @@
 //!
 //! The traits express the needs of an agent's sessions and do not depend on how a store works: no
 //! file names, no byte offsets, no locks. A store keeps frames (one or more complete lines of a
-//! session)
-//! in order, allows at most one writer for each session, and keeps large values by the hash of
-//! their content. The files of [`SessionFiles`](super::SessionFiles) are the default, and
+//! session) in order, allows at most one writer for each session, and keeps large values by the
+//! hash of their content. The files of [`SessionFiles`](super::SessionFiles) are the default, and
 //! [`MemorySessions`](super::MemorySessions) keeps sessions for the lifetime of a process. The
 //! crate `rind-session-test` checks a store against these traits.
 //!
@@ -22,8 +21,8 @@ use super::guarded::is_session_id;
 pub(super) mod files;
 pub(super) mod memory;
 
-/// Address of a session in a store: `ID`, or `ID/agents/AGENT` for the session of a subagent, at any
-/// depth.
+/// Address of a session in a store: `ID`, or `ID/agents/AGENT` for the session of a subagent, at
+/// any depth.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionAddress(Arc<str>);
 
@@ -54,7 +53,7 @@ impl SessionAddress {
         &self.0
     }
 
-    /// Returns the address as text that can be shared.
+    /// Returns the address as a shared text, which is cheap to clone.
     #[must_use]
     pub fn shared(&self) -> &Arc<str> {
         &self.0
@@ -71,7 +70,8 @@ impl SessionAddress {
         self.0.split('/').step_by(2)
     }
 
-    /// Returns the error for the creation of a session at this address if one exists there.
+    /// Returns the error for an attempt to create a session at this address although one exists
+    /// there.
     #[must_use]
     pub fn already_exists_error(&self) -> Error {
         Error::Exists {
@@ -81,7 +81,7 @@ impl SessionAddress {
 
     /// Whether this session is `other` or a subagent below it.
     #[must_use]
-    pub fn is_in(&self, other: &Self) -> bool {
+    pub fn is_within_session(&self, other: &Self) -> bool {
         let below = self.0.strip_prefix(&*other.0);
         below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
@@ -104,9 +104,9 @@ impl Debug for SessionAddress {
 /// Positions of one session are ordered like its frames. Only the store that created a position
 /// knows the meaning of its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(u64);
+pub struct FramePosition(u64);
 
-impl Position {
+impl FramePosition {
     /// Position before the first frame.
     pub const START: Self = Self(0);
 
@@ -152,7 +152,7 @@ pub trait Journal: Send {
     }
 
     /// Returns the position after the last frame, buffered frames included.
-    fn end(&self) -> Position;
+    fn end(&self) -> FramePosition;
 
     /// Returns the length of all frames in bytes, buffered frames included.
     fn bytes(&self) -> u64;
@@ -165,7 +165,7 @@ pub trait Journal: Send {
     /// Like [`append`](Self::append).
     fn take_unsynced(&mut self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error>;
 
-    /// Checks that none of the frames that a caller waited for was lost.
+    /// Checks that no frame was lost for which a caller waited with [`UnsyncedFrames::wait`].
     ///
     /// # Errors
     /// A frame was lost.
@@ -189,10 +189,11 @@ pub trait UnsyncedFrames: Send {
     fn wait(self: Box<Self>);
 }
 
-/// Kind of the values in a set of [`Blobs`].
+/// Kind of the large values that a store keeps for a session in one [`Blobs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlobKind {
-    /// Values that messages refer to. Those of subagents are kept with the root session.
+    /// Values that messages refer to, such as images. Those of subagents are stored with the root
+    /// session.
     Content,
     /// Large values of plugins' state.
     State,
@@ -238,7 +239,7 @@ pub trait Blobs: Debug + Send + Sync {
 
 /// Journal and lines of a session that was opened to be continued.
 pub struct OpenedJournal {
-    /// The journal, positioned after its last complete frame.
+    /// Journal of the session, positioned after its last complete frame of lines.
     pub journal: Box<dyn Journal>,
     /// All lines of the session.
     pub lines: Vec<u8>,
@@ -301,12 +302,12 @@ pub trait Sessions: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is none, or the store cannot be read.
-    fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error>;
+    fn read(&self, at: &SessionAddress, from: FramePosition) -> Result<Vec<u8>, Error>;
 
     /// Whether a session with this address exists.
     fn contains(&self, at: &SessionAddress) -> bool;
 
-    /// Returns the values of a session that are of this kind.
+    /// Returns the store of those values of a session that are of this kind.
     fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs>;
 
     /// Returns a local folder for files about the session that no other machine needs, for example

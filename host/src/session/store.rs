@@ -22,22 +22,23 @@ use super::head::SessionHead;
 use super::live::Session;
 use super::log::FILE;
 use super::storage::files::SessionFiles;
-use super::storage::{BlobKind, Blobs, ListedSession, Position, SessionAddress, Sessions};
+use super::storage::{BlobKind, Blobs, FramePosition, ListedSession, SessionAddress, Sessions};
 use super::{Error, SessionSpec};
 
 /// Maximum number of lines that are read per session for the list: the first input is near the top.
 const ROW_LINES: usize = 64;
 
-/// Number of sessions that are requested from a store per page.
+/// Number of sessions that one request to a store lists (a page).
 const PAGE: usize = 500;
 
 /// All sessions of a user, in the files of a folder or in another store. Holds no file open.
 #[derive(Clone, Debug)]
 pub struct SessionStore {
     sessions: Arc<dyn Sessions>,
-    /// The store `sessions` again, if it keeps sessions in files; `None` otherwise.
+    /// Same store as `sessions`, if it keeps sessions in files; `None` otherwise.
     files: Option<SessionFiles>,
-    /// Heads that the last call of [`SessionStore::heads`] returned for a store without files.
+    /// Summaries of sessions that the last call of [`SessionStore::heads`] returned, if the store
+    /// keeps no files.
     kept_heads: KeptHeads,
 }
 
@@ -84,13 +85,13 @@ impl SessionStore {
     /// Returns the store in the folder `root`, which does not need to exist yet.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self::of_files(SessionFiles::new(root))
+        Self::from_files(SessionFiles::new(root))
     }
 
-    /// Creates the value for a store that does not keep sessions in files. Operations that need
-    /// files, such as search and repair, fail with [`Error::NotFiles`].
+    /// Creates a session store on a backend that does not keep sessions in files. Operations that
+    /// need files, such as search and repair, fail with [`Error::NotFiles`].
     #[must_use]
-    pub fn over(sessions: Arc<dyn Sessions>) -> Self {
+    pub fn with_backend(sessions: Arc<dyn Sessions>) -> Self {
         Self {
             sessions,
             files: None,
@@ -98,7 +99,7 @@ impl SessionStore {
         }
     }
 
-    pub(super) fn of_files(files: SessionFiles) -> Self {
+    pub(super) fn from_files(files: SessionFiles) -> Self {
         Self {
             sessions: Arc::new(files.clone()),
             files: Some(files),
@@ -110,9 +111,9 @@ impl SessionStore {
     /// this for sessions that are removed when the host ends: a power failure may lose their last
     /// entries. Has no effect on a store without files.
     #[must_use]
-    pub fn unsynced(self) -> Self {
+    pub fn without_disk_sync(self) -> Self {
         match self.files {
-            Some(files) => Self::of_files(files.unsynced()),
+            Some(files) => Self::from_files(files.without_disk_sync()),
             None => self,
         }
     }
@@ -128,7 +129,7 @@ impl SessionStore {
     }
 
     /// Returns the underlying store if it keeps files, and an error otherwise.
-    pub(super) fn files(&self) -> Result<&SessionFiles, Error> {
+    pub(super) fn require_files(&self) -> Result<&SessionFiles, Error> {
         let not_files = || Error::NotFiles {
             store: self.sessions.name(),
         };
@@ -142,12 +143,12 @@ impl SessionStore {
 
     /// Returns the folders of all sessions with their ids, sorted by id.
     pub(super) fn folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
-        self.files()?.folders()
+        self.require_files()?.session_folders()
     }
 
     /// Returns the address of a session, or of a subagent as `ID/agents/AGENT`.
     pub(super) fn address(&self, id: &str) -> Result<SessionAddress, Error> {
-        SessionAddress::parse(id).ok_or_else(|| self.unknown_session(id))
+        SessionAddress::parse(id).ok_or_else(|| self.session_not_found_error(id))
     }
 
     /// Creates a session.
@@ -170,14 +171,14 @@ impl SessionStore {
         }
     }
 
-    /// Returns the summary of the session with this full id. If the store keeps files, no other
-    /// session is read.
-    pub(crate) fn find_row(&self, id: &str) -> Option<SessionRow> {
+    /// Returns the summary of the session with this full id. A store of files reads only this
+    /// session.
+    pub(crate) fn find_session_row(&self, id: &str) -> Option<SessionRow> {
         if !is_session_id(id) {
             return None;
         }
         match &self.files {
-            Some(files) => session_row_of_file(id.to_owned(), &files.root().join(id).join(FILE)),
+            Some(files) => build_file_session_row(id.to_owned(), &files.root().join(id).join(FILE)),
             None => self.list().ok()?.into_iter().find(|row| row.id == id),
         }
     }
@@ -193,25 +194,25 @@ impl SessionStore {
     pub fn list(&self) -> Result<Vec<SessionRow>, Error> {
         let mut rows = match &self.files {
             Some(files) => {
-                let folders = files.folders()?.into_iter();
-                let rows =
-                    folders.filter_map(|(id, folder)| session_row_of_file(id, &folder.join(FILE)));
+                let folders = files.session_folders()?.into_iter();
+                let rows = folders
+                    .filter_map(|(id, folder)| build_file_session_row(id, &folder.join(FILE)));
                 rows.collect()
             }
-            None => self.rows_without_files()?,
+            None => self.rows_of_fileless_store()?,
         };
         rows.sort_by(|a, b| (b.updated, &b.id).cmp(&(a.updated, &a.id)));
         Ok(rows)
     }
 
     /// Returns the summaries of all sessions of a store that keeps no files.
-    fn rows_without_files(&self) -> Result<Vec<SessionRow>, Error> {
+    fn rows_of_fileless_store(&self) -> Result<Vec<SessionRow>, Error> {
         let mut rows = Vec::new();
         for listed in self.list_valid_sessions()? {
             let lines = self
                 .sessions
-                .read(&self.address(&listed.id)?, Position::START)?;
-            rows.push(session_row(listed, &lines[..]));
+                .read(&self.address(&listed.id)?, FramePosition::START)?;
+            rows.push(build_session_row(listed, &lines[..]));
         }
         Ok(rows)
     }
@@ -237,7 +238,7 @@ impl SessionStore {
     pub fn check_exists(&self, id: &str) -> Result<(), Error> {
         match self.sessions.contains(&self.address(id)?) {
             true => Ok(()),
-            false => Err(self.unknown_session(id)),
+            false => Err(self.session_not_found_error(id)),
         }
     }
 
@@ -255,7 +256,7 @@ impl SessionStore {
             rows.retain(|row| row.aside.is_none());
             rows.truncate(1);
             let last = rows.pop().map(|row| row.id);
-            return last.ok_or_else(|| self.unknown_session(wanted));
+            return last.ok_or_else(|| self.session_not_found_error(wanted));
         }
         let mut ids: Vec<String> = rows.into_iter().map(|row| row.id).collect();
         ids.retain(|id| !wanted.is_empty() && id.starts_with(wanted));
@@ -263,7 +264,9 @@ impl SessionStore {
             return Ok(exact.clone());
         }
         match ids.len() {
-            0 | 1 => ids.pop().ok_or_else(|| self.unknown_session(wanted)),
+            0 | 1 => ids
+                .pop()
+                .ok_or_else(|| self.session_not_found_error(wanted)),
             _ => Err(Error::Ambiguous {
                 wanted: wanted.to_owned(),
                 found: ids,
@@ -271,7 +274,8 @@ impl SessionStore {
         }
     }
 
-    /// Whether a session is a regular file, or has no file yet.
+    /// Whether the folder and the file of a session are not symlinks but a real folder and a
+    /// regular file. Returns true if the store keeps no files.
     fn is_regular_session_file(&self, at: &SessionAddress) -> bool {
         let Some(folder) = self.sessions.folder(at) else {
             return true;
@@ -285,7 +289,7 @@ impl SessionStore {
 
     /// Resolves like [`SessionStore::resolve`], except that `last` is the last session of the
     /// folder `workspace`.
-    pub fn resolve_in(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
+    pub fn resolve_in_workspace(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
         if wanted != "last" {
             return self.resolve(wanted);
         }
@@ -307,7 +311,7 @@ impl SessionStore {
         }
     }
 
-    pub(super) fn unknown_session(&self, wanted: &str) -> Error {
+    pub(super) fn session_not_found_error(&self, wanted: &str) -> Error {
         Error::Unknown {
             wanted: wanted.to_owned(),
             root: self.sessions.name().into(),
@@ -316,7 +320,7 @@ impl SessionStore {
 
     /// Returns the workspace of a session, and the provider and model of its last use. Reads the
     /// whole file but parses only the relevant lines.
-    pub fn workspace_and_model(&self, id: &str) -> Result<ResolvedSession, Error> {
+    pub fn read_workspace_and_model(&self, id: &str) -> Result<ResolvedSession, Error> {
         let mut about = ResolvedSession {
             id: id.to_owned(),
             workspace: PathBuf::new(),
@@ -348,7 +352,9 @@ impl SessionStore {
     /// Returns the entries of a session whose lines contain one of `texts`. Searching the bytes
     /// first avoids parsing most lines.
     fn entries_containing(&self, id: &str, texts: &[&[u8]]) -> Result<Vec<Entry>, Error> {
-        let bytes = self.sessions.read(&self.address(id)?, Position::START)?;
+        let bytes = self
+            .sessions
+            .read(&self.address(id)?, FramePosition::START)?;
         let holds = |line: &[u8], text: &[u8]| line.windows(text.len()).any(|part| part == text);
         let lines = bytes.split(|byte| *byte == b'\n');
         let matching = lines.filter(|line| texts.iter().any(|text| holds(line, text)));
@@ -357,18 +363,18 @@ impl SessionStore {
             .collect())
     }
 
-    /// Resolves like [`SessionStore::resolve_in`] and also accepts `ID/agents/AGENT`, the session
-    /// of a subagent, which can only be read.
-    pub fn resolve_any(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
+    /// Resolves like [`SessionStore::resolve_in_workspace`] and also accepts `ID/agents/AGENT`, the
+    /// session of a subagent, which can only be read.
+    pub fn resolve_any_session(&self, wanted: &str, workspace: &Path) -> Result<String, Error> {
         let Some((id, below)) = wanted.split_once('/') else {
-            return self.resolve_in(wanted, workspace);
+            return self.resolve_in_workspace(wanted, workspace);
         };
-        let id = self.resolve_in(id, workspace)?;
+        let id = self.resolve_in_workspace(id, workspace)?;
         let found = SessionAddress::parse(&format!("{id}/{below}"));
         if let Some(found) = found.filter(|at| self.sessions.contains(at)) {
             return Ok(found.as_str().to_owned());
         }
-        Err(self.unknown_session(wanted))
+        Err(self.session_not_found_error(wanted))
     }
 
     /// Returns the text with this blob id that a session, or the session of a subagent, refers to.
@@ -392,7 +398,7 @@ impl SessionStore {
     /// Returns every readable entry of a session, and notices about the unreadable ones. Does not
     /// open the session for writing.
     pub fn read(&self, id: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {
-        read_entries(&*self.sessions, &self.address(id)?, Position::START)
+        read_entries(&*self.sessions, &self.address(id)?, FramePosition::START)
     }
 }
 
@@ -413,7 +419,7 @@ pub(super) fn lines_display_path(store: &dyn Sessions, at: &SessionAddress) -> P
 pub(super) fn read_entries(
     store: &dyn Sessions,
     at: &SessionAddress,
-    from: Position,
+    from: FramePosition,
 ) -> Result<(Vec<Entry>, Vec<String>), Error> {
     parse_entries(&lines_display_path(store, at), &store.read(at, from)?)
 }
@@ -447,7 +453,7 @@ pub(super) fn parse_entries(path: &Path, bytes: &[u8]) -> Result<(Vec<Entry>, Ve
 }
 
 /// Returns the row of a session whose lines are in a file.
-fn session_row_of_file(id: String, path: &Path) -> Option<SessionRow> {
+fn build_file_session_row(id: String, path: &Path) -> Option<SessionRow> {
     let (file, meta) = guarded::open(path).ok()?;
     let updated = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     let listed = ListedSession {
@@ -455,10 +461,10 @@ fn session_row_of_file(id: String, path: &Path) -> Option<SessionRow> {
         updated: i64::try_from(updated.as_millis()).ok()?,
         bytes: meta.len(),
     };
-    Some(session_row(listed, file))
+    Some(build_session_row(listed, file))
 }
 
-fn session_row(listed: ListedSession, lines: impl Read) -> SessionRow {
+fn build_session_row(listed: ListedSession, lines: impl Read) -> SessionRow {
     let mut row = SessionRow {
         id: listed.id,
         created: 0,

@@ -1,7 +1,7 @@
 //! Tracks up to which byte a session file is on the disk, so that it survives a power failure.
 //!
-//! Syncing happens without the lock on the session, possibly on another thread, so that others can
-//! append meanwhile.
+//! The session is not locked during a sync, which may run on another thread, so that entries can be
+//! appended meanwhile.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,7 +45,7 @@ impl SyncedFile {
         self.written.store(len, Ordering::Release);
     }
 
-    /// Returns an error if a sync has failed.
+    /// Returns an error if a sync of the file has failed.
     pub(super) fn check(&self) -> io::Result<()> {
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
@@ -60,7 +60,7 @@ impl SyncedFile {
 pub(super) struct UnsyncedData {
     pub(super) disk: Arc<dyn LogDisk>,
     pub(super) synced: Arc<SyncedFile>,
-    /// Length of the file in bytes, up to the end of this data.
+    /// Length that the file has when it ends with this data, in bytes.
     pub(super) len: u64,
 }
 

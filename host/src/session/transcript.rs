@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::children::{self, Child};
-use super::entry::{AllowedPart, Body, DONE, DueTurn, LastingSkill, RememberedSkill};
+use super::children::{self, ChildSession};
+use super::entry::{AllowedPart, Body, DONE, LastingSkill, RememberedSkill, TurnToArchive};
 use super::interrupted::{InterruptedTurn, TakenInput};
 use crate::message::{Message, Role, ToolCall, unanswered_calls};
 
@@ -18,7 +18,7 @@ pub(super) struct SessionTranscript {
     pub(super) messages: Vec<Message>,
     /// Number of the last turn that started.
     pub(super) turn: u32,
-    /// Whether the last turn was started, and neither ended nor cut.
+    /// Whether the last turn was started, and has neither ended nor been cut off.
     pub(super) is_turn_open: bool,
     /// The last turn, if it has not ended.
     pub(super) interrupted: Option<InterruptedTurn>,
@@ -26,21 +26,22 @@ pub(super) struct SessionTranscript {
     pub(super) inputs: BTreeMap<String, TakenInput>,
     pub(super) has_header: bool,
     /// Subagents of this session that have a session of their own, oldest first.
-    pub(super) children: Vec<Child>,
+    pub(super) children: Vec<ChildSession>,
     /// Finished turns that are due to be archived, keyed by turn number.
-    pub(super) due: BTreeMap<u32, DueTurn>,
+    pub(super) due: BTreeMap<u32, TurnToArchive>,
     /// Skills that stay active from turn to turn, oldest first.
     pub(super) skills: Vec<LastingSkill>,
     /// Facts about skills that stay true for the rest of the session, oldest first.
     pub(super) remembered: Vec<RememberedSkill>,
-    /// Status lines of plugins that are not empty, by plugin.
+    /// Status line of each plugin that shows one, by the plugin's name.
     pub(super) statuses: BTreeMap<String, String>,
     /// Calls that a person allowed for the current run only, as text.
     allowed: Vec<String>,
     /// Calls that a person allowed for the rest of the session, in any run, each with the name of
     /// its tool.
     pub(super) kept_answers: Vec<(String, AllowedPart)>,
-    /// Calls that a person had allowed for the previous run only, as text.
+    /// Descriptions of the calls that a person had allowed only for the run before the session was
+    /// last resumed.
     pub(super) ended_answers: Vec<String>,
     /// Cost in US dollars of the turns, commands and loops, as far as it is known.
     pub(super) cost_usd: f64,
@@ -49,7 +50,7 @@ pub(super) struct SessionTranscript {
 }
 
 impl SessionTranscript {
-    /// Updates the conversation and the other state with the next entry.
+    /// Updates the conversation and the rest of the session's state with the next entry.
     pub(super) fn apply_body(&mut self, body: &Body) {
         children::apply_entry_to_children(&mut self.children, body);
         InterruptedTurn::apply_entry(&mut self.interrupted, body);
@@ -110,7 +111,7 @@ impl SessionTranscript {
                 tries,
                 ..
             } => {
-                let due = DueTurn {
+                let due = TurnToArchive {
                     turn: *turn,
                     reason: reason.clone(),
                     tries: *tries,
@@ -121,7 +122,7 @@ impl SessionTranscript {
                 removed, messages, ..
             } => self.replace_messages(removed, messages),
             Body::SkillActivated { .. } => {
-                self.skills.extend(LastingSkill::of_entry(body, true));
+                self.skills.extend(LastingSkill::from_entry(body, true));
             }
             Body::SkillRemembered {
                 skill,
@@ -153,7 +154,7 @@ impl SessionTranscript {
     }
 
     /// Returns the calls of the last assistant message that have no result yet.
-    pub(super) fn open_calls(&self) -> Vec<ToolCall> {
+    pub(super) fn calls_without_result(&self) -> Vec<ToolCall> {
         let is_last = |message: &Message| message.role == Role::Assistant;
         let Some(at) = self.messages.iter().rposition(is_last) else {
             return Vec::new();
@@ -163,8 +164,8 @@ impl SessionTranscript {
 
     /// Restores the pairing of calls and results after unreadable lines: drops a result without its
     /// call, and inserts an error result for a call that lost its result. Calls without a result at
-    /// the end of the conversation stay open, see [`SessionTranscript::open_calls`]. Returns
-    /// notices about the changes.
+    /// the end of the conversation stay open, see [`SessionTranscript::calls_without_result`].
+    /// Returns notices about the changes.
     pub(super) fn repair_calls(&mut self) -> Vec<String> {
         let mut notices = Vec::new();
         let mut mended = Vec::with_capacity(self.messages.len());
@@ -258,9 +259,12 @@ mod tests {
             assert_eq!(notices.len(), n_notices, "{notices:?}");
             assert!(transcript.repair_calls().is_empty());
         }
-        let open = transcript("a12 1").open_calls().into_iter().map(|c| c.id);
+        let open = transcript("a12 1")
+            .calls_without_result()
+            .into_iter()
+            .map(|c| c.id);
         assert!(open.eq(["2"]));
-        assert_eq!(transcript("a12 1 2").open_calls(), []);
+        assert_eq!(transcript("a12 1 2").calls_without_result(), []);
     }
 
     #[test]

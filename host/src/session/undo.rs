@@ -15,7 +15,7 @@ pub(crate) const REASON: &str = "undone";
 
 /// A turn that was removed from the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undone {
+pub struct UndoneTurn {
     /// Number of the turn.
     pub turn: u32,
     /// Input of the turn, as it arrived.
@@ -28,7 +28,7 @@ pub struct Undone {
 pub(super) struct LastTurn {
     pub(super) turn: u32,
     pub(super) messages: Vec<String>,
-    pub(super) undone: Undone,
+    pub(super) undone: UndoneTurn,
 }
 
 /// Finds the last turn that still has messages in the conversation.
@@ -80,7 +80,7 @@ pub(super) fn last_turn(
         if left.is_empty() {
             continue;
         }
-        let undone = Undone {
+        let undone = UndoneTurn {
             turn,
             input: input.to_owned(),
             n_messages: left.len(),

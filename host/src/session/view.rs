@@ -26,9 +26,9 @@ pub struct SessionView {
     pub created: i64,
     /// Folder the agent worked in.
     pub workspace: String,
-    /// Name of the provider of the last use.
+    /// Name of the provider of the model that was used last.
     pub provider: String,
-    /// Name of the model of the last use.
+    /// Name of the model that was used last.
     pub model: String,
     /// Ids of the sessions that this one was forked from, the earliest fork first.
     pub forked_from: Vec<String>,
@@ -79,7 +79,7 @@ pub struct TurnView {
 pub struct ItemView {
     /// Line number of the entry that began the event.
     pub line: u64,
-    /// Id of the entry that began the event.
+    /// Id of the first entry of the session file that is about this event.
     pub entry: String,
     /// Time of the entry, in milliseconds since 1970.
     pub time: i64,
@@ -229,7 +229,7 @@ pub struct Decision {
     /// Names of the changed parts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// Reason as the plugin wrote it, or the failure.
+    /// Reason that the plugin gave for the outcome, or a description of the hook's failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Number of the step, 0 outside one.

@@ -19,14 +19,14 @@ impl Skill {
     /// created since the bundle was found. Another directory that was moved to the same path is not
     /// detected. Always `true` for a bundle in memory.
     #[must_use]
-    pub fn is_in_place(&self) -> bool {
+    pub fn is_path_unchanged(&self) -> bool {
         let real = self.real_dir.canonicalize();
         self.held.is_some() || real.is_ok_and(|real| real == self.real_dir)
     }
 
     /// Whether the bundle contains a file or directory of this name.
     #[must_use]
-    pub fn has(&self, name: &Path) -> bool {
+    pub fn bundle_contains(&self, name: &Path) -> bool {
         let Some(path) = self.path_in_bundle(name) else {
             return false;
         };

@@ -26,7 +26,7 @@ const SCARCE_DESCRIPTION_CHARS: usize = 60;
 /// Returns the budget of the catalogue in characters: 1 % of a context window of this many tokens,
 /// at four characters per token.
 #[must_use]
-pub fn catalogue_budget_chars(context_tokens: u64) -> usize {
+pub fn compute_catalogue_budget(context_tokens: u64) -> usize {
     let chars = context_tokens.saturating_mul(4) / 100;
     usize::try_from(chars)
         .unwrap_or(usize::MAX)
@@ -40,9 +40,10 @@ pub struct SkillCatalogue {
     pub text: String,
     /// Number of skills in the catalogue.
     pub n_skills: usize,
-    /// Number of descriptions that were truncated or omitted.
+    /// Number of skills in the list whose descriptions were truncated or omitted.
     pub n_cut: usize,
-    /// Whether the names of the skills alone exceed the budget; all names are listed anyway.
+    /// Whether the list exceeds its budget although it contains only the names of the skills; all
+    /// names are listed anyway.
     pub is_over: bool,
 }
 
@@ -100,8 +101,10 @@ impl Skills {
             .map(|(_, described)| described.text.chars().count())
             .collect();
         let room = budget.saturating_sub(fixed);
-        let limits = match largest_common_limit(&lengths, room) {
-            limit if limit < MIN_DESCRIPTION_CHARS => description_limits(&listed, &lengths, room),
+        let limits = match find_largest_common_limit(&lengths, room) {
+            limit if limit < MIN_DESCRIPTION_CHARS => {
+                compute_description_limits(&listed, &lengths, room)
+            }
             limit => vec![limit; lengths.len()],
         };
         let mut text = String::new();
@@ -137,7 +140,7 @@ impl Skills {
 /// Returns the maximum length of each description, in characters, if not all descriptions fit into
 /// `room` characters. Skills get a description in the order of their sources while there is room:
 /// the user's own skills come before those of a project or a plugin.
-fn description_limits(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize> {
+fn compute_description_limits(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..listed.len()).collect();
     order.sort_by_key(|at| (&listed[*at].source, &listed[*at].id));
     let mut limits = vec![0; listed.len()];
@@ -154,7 +157,7 @@ fn description_limits(listed: &[&Skill], lengths: &[usize], room: usize) -> Vec<
 
 /// Returns the largest limit such that texts of these lengths, each truncated to the limit, have at
 /// most `room` characters in total.
-fn largest_common_limit(lengths: &[usize], room: usize) -> usize {
+fn find_largest_common_limit(lengths: &[usize], room: usize) -> usize {
     let mut sorted = lengths.to_vec();
     sorted.sort_unstable();
     let (mut room, mut left) = (room, sorted.len());

@@ -15,7 +15,7 @@ use super::model::{Diagnostic, MachineEnvironment, Severity, Skill, Source};
 use super::parse::is_claude_tool;
 use super::scope::ToolPattern;
 use crate::front_matter::{self, NodeKind, YamlDocument, YamlEntry, YamlNode, YamlPosition};
-use crate::near::nearest_name;
+use crate::near::find_nearest_name;
 use crate::text::clean_line;
 
 /// Number of lines above which a skill's body causes a warning, because the body fills the context;
@@ -55,7 +55,7 @@ static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
 /// Tools and plugins that would be available to the skill in a session.
 #[derive(Clone, Debug, Default)]
 pub struct SkillEnvironment {
-    /// Tools, each with the plugin that provides it.
+    /// Names of the tools, each with the name of the plugin that provides it, if a plugin does.
     pub tools: Vec<(String, Option<String>)>,
     /// Names of the plugins.
     pub plugins: Vec<String>,
@@ -162,7 +162,9 @@ pub fn check(
     }
     let n_lines = skill.body.lines().count();
     if n_lines > MAX_BODY_LINES {
-        let text = format!("the text has {n_lines} lines, all of which the model reads");
+        let text = format!(
+            "the text of the skill has {n_lines} lines, more than the recommended {MAX_BODY_LINES}, and the model reads all of them"
+        );
         let hint = "move what is not always needed into files beside it";
         add((skill.body_line, 1), Severity::Warning, text, hint);
     }
@@ -198,7 +200,7 @@ pub fn find_misspelt_tools(skill: &Skill, known: &[(Option<&str>, &str)]) -> Vec
         let own = known
             .iter()
             .filter(|(own, _)| plugin.is_none() || plugin == *own);
-        let meant = nearest_name(name, own.map(|(_, name)| *name))?;
+        let meant = find_nearest_name(name, own.map(|(_, name)| *name))?;
         let places =
             places.get_or_insert_with(|| FrontMatterPositions::read_front_matter_positions(skill));
         let (line, column) =
@@ -240,23 +242,23 @@ impl FrontMatterPositions {
         let entries: Vec<&YamlEntry> = keys.iter().filter_map(|key| self.0.get(key)).collect();
         let in_value = entries
             .iter()
-            .find_map(|entry| yaml_scalar_position(&entry.node, value));
+            .find_map(|entry| find_yaml_scalar_position(&entry.node, value));
         let of_key = entries.first().map(|entry| entry.place);
         in_value.or(of_key).unwrap_or((1, 1))
     }
 }
 
-fn yaml_scalar_position(node: &YamlNode, value: &str) -> Option<YamlPosition> {
+fn find_yaml_scalar_position(node: &YamlNode, value: &str) -> Option<YamlPosition> {
     match &node.kind {
         NodeKind::Scalar(text, _) => {
             (!value.is_empty() && text.contains(value)).then_some(node.place)
         }
         NodeKind::List(nodes) => nodes
             .iter()
-            .find_map(|node| yaml_scalar_position(node, value)),
+            .find_map(|node| find_yaml_scalar_position(node, value)),
         NodeKind::Mapping(entries) => entries
             .iter()
-            .find_map(|entry| yaml_scalar_position(&entry.node, value)),
+            .find_map(|entry| find_yaml_scalar_position(&entry.node, value)),
     }
 }
 
@@ -286,7 +288,7 @@ fn check_file_references(
             let (fault, hint) = if names.any(|name| name == Component::ParentDir) {
                 let hint = "put the file into the bundle; it cannot be read as part of the skill";
                 ("leads out of the bundle", hint)
-            } else if !skill.has(Path::new(path)) {
+            } else if !skill.bundle_contains(Path::new(path)) {
                 ("is not in the bundle", "add the file or correct the path")
             } else {
                 continue;

@@ -16,7 +16,8 @@ use crate::text::one_line;
 pub struct SkillArguments {
     /// All arguments as one text, as typed.
     pub text: String,
-    /// Values by argument name, as declared by the skill.
+    /// Values of the arguments by name. The names are those that the skill declares, or, for a JSON
+    /// object from the model, all of its keys.
     pub named: BTreeMap<String, String>,
 }
 
@@ -29,7 +30,7 @@ impl SkillArguments {
             Value::Object(values) => {
                 let named = values
                     .iter()
-                    .map(|(name, value)| (name.clone(), argument_text(value)));
+                    .map(|(name, value)| (name.clone(), format_argument(value)));
                 let named: BTreeMap<String, String> = named.collect();
                 let in_order = skill
                     .argument_names
@@ -47,7 +48,7 @@ impl SkillArguments {
             }
             Value::Null => Self::default(),
             other => {
-                let text = argument_text(other);
+                let text = format_argument(other);
                 let names = skill.argument_names.iter().cloned();
                 let named = names.zip(split_words(&text)).collect();
                 Self { text, named }
@@ -56,7 +57,7 @@ impl SkillArguments {
     }
 }
 
-fn argument_text(value: &Value) -> String {
+fn format_argument(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         other => json::plain_text(other),
@@ -130,7 +131,7 @@ impl Skills {
     /// none declared              It costs $5.                    (none)        It costs $5.
     /// ```
     #[must_use]
-    pub fn expand(skill: &Skill, arguments: &SkillArguments) -> String {
+    pub fn expand_skill(skill: &Skill, arguments: &SkillArguments) -> String {
         let words = split_words(&arguments.text);
         let takes = skill.takes_arguments();
         let mut text = String::with_capacity(skill.body.len());

@@ -18,7 +18,7 @@ use super::origin::InstalledSkill;
 use super::snapshot::Skills;
 use crate::grant::Trust;
 use crate::grant::held::InMemoryFolder;
-pub use read::read_content;
+pub use read::read_skill_content;
 use walk::SkillWalk;
 pub use walk::is_skipped_folder_name;
 
@@ -45,12 +45,13 @@ pub struct SkillRoot {
     pub held: Option<Arc<InMemoryFolder>>,
     /// Installed skills in this folder.
     pub installed: Vec<InstalledSkill>,
-    /// Whether flat files in subdirectories are skills too; set for presets of subagents.
+    /// Whether single Markdown files in subdirectories are skills too; set for presets of
+    /// subagents.
     pub is_nested: bool,
 }
 
 impl SkillRoot {
-    /// Creates the root for a user's directory on disk.
+    /// Creates the root for a directory on disk in which the user keeps skills.
     #[must_use]
     pub fn new(source: Source, path: PathBuf) -> Self {
         Self {
@@ -63,7 +64,8 @@ impl SkillRoot {
         }
     }
 
-    /// Creates the root for a user's directory on disk whose flat files may be in subdirectories.
+    /// Creates the root for a user's directory on disk, in whose subdirectories single Markdown
+    /// files are skills too.
     #[must_use]
     pub fn with_nested_folders(source: Source, path: PathBuf) -> Self {
         Self {
@@ -76,7 +78,7 @@ impl SkillRoot {
 /// Returns the user's directories: the one in the settings directory, and those in the home
 /// directory that other programs also read.
 #[must_use]
-pub fn user_roots(config: &Path, home: Option<&Path>) -> Vec<SkillRoot> {
+pub fn user_skill_roots(config: &Path, home: Option<&Path>) -> Vec<SkillRoot> {
     let mut roots = vec![SkillRoot::new(Source::User, config.join(FOLDER))];
     if let Some(home) = home {
         roots.push(SkillRoot::new(
@@ -93,7 +95,7 @@ pub fn user_roots(config: &Path, home: Option<&Path>) -> Vec<SkillRoot> {
 
 /// Returns the directories of a trusted project that are held in memory.
 #[must_use]
-pub fn project_roots(workspace: &Path, held: &Arc<InMemoryFolder>) -> Vec<SkillRoot> {
+pub fn project_skill_roots(workspace: &Path, held: &Arc<InMemoryFolder>) -> Vec<SkillRoot> {
     let folders = [
         (Source::Project, ".rind"),
         (Source::ClaudeProject, ".claude"),
@@ -103,7 +105,9 @@ pub fn project_roots(workspace: &Path, held: &Arc<InMemoryFolder>) -> Vec<SkillR
         held: Some(held.clone()),
         ..SkillRoot::new(source, workspace.join(folder).join(FOLDER))
     });
-    roots.filter(|root| held.covers(&root.path)).collect()
+    roots
+        .filter(|root| held.is_path_inside(&root.path))
+        .collect()
 }
 
 /// File of a skill that the search has found. Its content has not been read yet.
@@ -141,9 +145,12 @@ pub fn discover(
             false => Ok(skill),
             true => {
                 let text = format!("`{}` is a command of rind", skill.id);
-                Err(found
-                    .root
-                    .unusable_file(&skill.id, &skill.file, text, found.rename_hint()))
+                Err(found.root.create_unusable_skill(
+                    &skill.id,
+                    &skill.file,
+                    text,
+                    found.rename_hint(),
+                ))
             }
         });
         match read {
@@ -161,7 +168,13 @@ pub fn discover(
 
 impl SkillRoot {
     /// Creates the record of a file or directory in this root that cannot be used as a skill.
-    fn unusable_file(&self, id: &str, file: &Path, text: String, hint: &str) -> UnusableSkill {
+    fn create_unusable_skill(
+        &self,
+        id: &str,
+        file: &Path,
+        text: String,
+        hint: &str,
+    ) -> UnusableSkill {
         let (severity, hint) = (Severity::Error, hint.to_owned());
         UnusableSkill {
             id: id.to_owned(),

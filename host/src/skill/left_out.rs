@@ -59,7 +59,7 @@ impl Skills {
             let mut faults = diagnostics.iter().filter(|d| d.severity == Severity::Error);
             faults.next().map(ToString::to_string).unwrap_or_default()
         };
-        let unusable = self.unusable().iter().map(|one| OmittedSkill {
+        let unusable = self.unusable_skills().iter().map(|one| OmittedSkill {
             id: one.id.clone(),
             source: one.source.clone(),
             trust: one.trust,
@@ -81,7 +81,10 @@ impl Skills {
             cause: SkillOmissionCause::UserOnly,
             reason: fault(&skill.diagnostics),
         });
-        let shadowed = self.shadowed().iter().filter(|one| !one.is_identical);
+        let shadowed = self
+            .shadowed_skills()
+            .iter()
+            .filter(|one| !one.is_identical);
         let shadowed = shadowed.map(|one| OmittedSkill {
             id: one.skill.id.clone(),
             source: one.skill.source.clone(),

@@ -25,24 +25,27 @@ mod scope;
 mod snapshot;
 mod write;
 
-pub use catalogue::{MAX_ENTRY_CHARS, SkillCatalogue, catalogue_budget_chars};
+pub use catalogue::{MAX_ENTRY_CHARS, SkillCatalogue, compute_catalogue_budget};
 pub use check::{SkillEnvironment, check, find_misspelt_tools};
 pub use expand::SkillArguments;
-pub use find::{FILE, FOLDER, SkillRoot, discover, project_roots, user_roots};
+pub use find::{FILE, FOLDER, SkillRoot, discover, project_skill_roots, user_skill_roots};
 #[doc(hidden)]
-pub use find::{SIDE_FILE, is_skipped_folder_name, read_content};
+pub use find::{SIDE_FILE, is_skipped_folder_name, read_skill_content};
 pub use left_out::{OmittedSkill, SkillOmissionCause};
 pub use model::{
-    Context, Diagnostic, EverythingAvailable, Interaction, Invocation, MachineEnvironment,
-    Severity, ShadowedSkill, Skill, SkillRequirements, Source, SourcePackage, UnusableSkill,
+    Context, Diagnostic, Interaction, MachineEnvironment, MachineWithEverything, Severity,
+    ShadowedSkill, Skill, SkillInvocationRule, SkillRequirements, Source, SourcePackage,
+    UnusableSkill,
 };
 pub use name::key;
 #[doc(hidden)]
 pub use origin::is_plain_name;
-pub use origin::{InstalledSkill, Origin, front_matter_name};
-pub use parse::{FORMAT, MAX_FILE_BYTES, SkillFile, known_keys, parse_text};
+pub use origin::{InstalledSkill, Origin, read_front_matter_name};
+pub use parse::{FORMAT, MAX_FILE_BYTES, SkillFile, list_known_keys, parse_text};
 pub use scope::{ApprovalExemption, ToolPattern, ToolScope};
 pub use snapshot::Skills;
 #[doc(hidden)]
 pub use write::front_matter;
-pub use write::{FormatLoss, WriteError, find_skill_difference, to_open_format, to_v1_format};
+pub use write::{
+    FormatLoss, SkillWriteError, find_skill_difference, to_agent_skills_format, to_v1_format,
+};

@@ -79,7 +79,7 @@ impl std::fmt::Display for Source {
 /// Rule on who may start a skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Invocation {
+pub enum SkillInvocationRule {
     /// Model and user.
     #[default]
     Auto,
@@ -107,7 +107,7 @@ pub enum Context {
     /// The conversation in which the skill was started.
     #[default]
     Inline,
-    /// A subagent, without the previous conversation.
+    /// A new subagent, which does not get the previous conversation.
     Fork,
 }
 
@@ -160,9 +160,9 @@ pub trait MachineEnvironment: Sync {
 
 /// Environment that has every program and variable, for callers that only read a skill's text.
 #[derive(Clone, Copy, Debug)]
-pub struct EverythingAvailable;
+pub struct MachineWithEverything;
 
-impl MachineEnvironment for EverythingAvailable {
+impl MachineEnvironment for MachineWithEverything {
     fn has_program(&self, _: &str) -> bool {
         true
     }
@@ -209,7 +209,7 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// Problem, in one line.
     pub text: String,
-    /// Remedy, in one line; empty if there is none.
+    /// Remedy for the problem, in one line; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hint: String,
 }
@@ -250,7 +250,9 @@ pub struct Skill {
     /// still resolves to this one.
     #[serde(skip)]
     pub real_dir: PathBuf,
-    /// Content of the bundle in memory, if only the content that the user trusted may be used.
+    /// Copy of the bundle's files in memory, if only content that the user trusted, or that was
+    /// verified as installed, may be used. The files on disk, which may have changed since, are
+    /// then not used.
     #[serde(skip)]
     pub held: Option<Arc<InMemoryFolder>>,
     /// File that the skill was read from.
@@ -266,7 +268,7 @@ pub struct Skill {
     /// raises it.
     pub trust: Trust,
     /// Rule on whether the model and the user may start the skill.
-    pub invocation: Invocation,
+    pub invocation: SkillInvocationRule,
     /// Whether the user may start the skill by name.
     pub user_invocable: bool,
     /// Tools that may be called while the skill is active.
@@ -307,7 +309,7 @@ pub struct Skill {
     pub missing: Vec<String>,
     /// Names of the plugins that the skill depends on.
     pub library_depends: Vec<String>,
-    /// Whether the tools of those plugins stay active after the skill ends.
+    /// Whether the tools of the plugins in `library_depends` stay active after the skill ends.
     pub attach: bool,
     /// Package from which the skill was generated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -323,7 +325,7 @@ pub struct Skill {
     pub compatibility: Option<String>,
     /// Other values in the front matter's `metadata`.
     pub metadata: BTreeMap<String, Value>,
-    /// Digest over the skill's file and its side file.
+    /// Digest over the skill's file and the `SKILL.json` next to it, if there is one.
     pub hash: String,
     /// Whether a fault in the file removed the skill's rights: only the user may start it, and it
     /// skips no approval questions.
@@ -336,13 +338,13 @@ impl Skill {
     /// Whether the model sees the skill and may start it.
     #[must_use]
     pub fn is_startable_by_model(&self) -> bool {
-        self.invocation == Invocation::Auto && self.missing.is_empty()
+        self.invocation == SkillInvocationRule::Auto && self.missing.is_empty()
     }
 
     /// Whether the user may start the skill by name.
     #[must_use]
     pub fn is_startable_by_user(&self) -> bool {
-        self.invocation != Invocation::Disabled && self.user_invocable
+        self.invocation != SkillInvocationRule::Disabled && self.user_invocable
     }
 
     /// Whether the skill takes arguments: it declares them, has a hint about them, or uses

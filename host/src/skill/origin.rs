@@ -33,7 +33,7 @@ pub struct InstalledSkill {
 pub struct Origin {
     /// Description, for people, of where the skill was installed from.
     pub from: String,
-    /// Whether its files were changed since the installation.
+    /// Whether the skill's files were changed since the installation.
     pub is_edited: bool,
 }
 
@@ -51,7 +51,7 @@ impl InstalledSkill {
 /// Returns the `name` in the front matter of `text`; `None` if there is none, or if some program
 /// would not accept it as the name of a skill's directory.
 #[must_use]
-pub fn front_matter_name(text: &str) -> Option<String> {
+pub fn read_front_matter_name(text: &str) -> Option<String> {
     let (front, _) =
         front_matter::split_front_matter(text.strip_prefix('\u{feff}').unwrap_or(text))?;
     let document = front_matter::read_document(front).ok()?;

@@ -16,7 +16,7 @@ pub struct Skills {
     skills: Vec<Arc<Skill>>,
     shadowed: Vec<ShadowedSkill>,
     unusable: Vec<UnusableSkill>,
-    /// Index in `skills` by identity or label, in the normal form of [`key`].
+    /// Index in `skills` by the identity or the label of the skill, each normalized with [`key`].
     names: BTreeMap<String, usize>,
     hash: String,
     /// Compiled patterns of the skills that have `paths`, created on first use.
@@ -75,7 +75,8 @@ impl Skills {
                 .or_insert(at);
         }
         names.retain(|name, at| *at != usize::MAX && !name.is_empty());
-        // Identities take precedence over labels.
+        // If one skill's identity equals another skill's label, the name refers to the skill with
+        // that identity.
         names.extend(keys.into_iter().zip(0..));
         let mut hasher = blake3::Hasher::new();
         for skill in &skills {
@@ -123,19 +124,19 @@ impl Skills {
 
     /// Returns the skills that are not used because another one has their identity.
     #[must_use]
-    pub fn shadowed(&self) -> &[ShadowedSkill] {
+    pub fn shadowed_skills(&self) -> &[ShadowedSkill] {
         &self.shadowed
     }
 
     /// Returns the files that look like skills but cannot be used.
     #[must_use]
-    pub fn unusable(&self) -> &[UnusableSkill] {
+    pub fn unusable_skills(&self) -> &[UnusableSkill] {
         &self.unusable
     }
 
     /// Returns the identity, file and source of every skill that was found: used, shadowed or
     /// unusable.
-    pub fn places(&self) -> impl Iterator<Item = (&str, &Path, &Source)> {
+    pub fn skill_locations(&self) -> impl Iterator<Item = (&str, &Path, &Source)> {
         let used = self.skills.iter();
         let skills = used.chain(self.shadowed.iter().map(|one| &one.skill));
         let skills = skills.map(|one| (&*one.id, &*one.file, &one.source));

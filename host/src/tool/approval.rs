@@ -14,7 +14,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 
 use super::FileChange;
-use super::preview::{ShownLine, preview};
+use super::preview::{PreviewLine, preview};
 use super::subject::Subject;
 use crate::message::{EffectClass, ToolSpec};
 use crate::point::dispatch::AttributedText;
@@ -44,17 +44,18 @@ pub struct Question {
     /// Permissions of the plugin that provides the tool, in plain language.
     pub may: Vec<String>,
     /// Complete preview of the call, for the user.
-    pub arguments: Vec<ShownLine>,
+    pub arguments: Vec<PreviewLine>,
     /// Change that the call would make to an existing file, if that change is known. It is the
     /// change that the lines of `arguments` marked `- ` and `+ ` show, with its position in the
     /// file.
     pub change: Option<Box<FileChange>>,
     /// Exact text that the call would write: the lines of `arguments` do not show whether it ends
     /// with a line feed. `None` unless a built-in tool writes a text from the arguments.
-    pub written: Option<Box<WrittenText>>,
+    pub written: Option<Box<ProposedFileText>>,
     /// Plugins whose hooks asked for approval, each with its reason; empty if only the policy asks.
     pub reasons: Vec<(String, String)>,
-    /// Scope of [`ApprovalAnswer::Always`] in words, or the reason why that answer is not offered.
+    /// Calls that [`ApprovalAnswer::Always`] would allow, in words, or the reason why that answer
+    /// is not offered.
     pub covers: Result<String, String>,
     /// Identity of the tool: a hash of its name, plugin, description, schema and effect class, and
     /// of the caller if that is a plugin.
@@ -66,17 +67,17 @@ pub struct Question {
 
 /// Text that a call of `write_file` or `edit_file` would write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrittenText {
+pub struct ProposedFileText {
     /// Path of the file, as in the call.
     pub path: String,
-    /// Text that is replaced; `None` if the whole file is written.
+    /// Text in the file that is replaced; `None` if the whole file is written.
     pub old: Option<String>,
     /// New text.
     pub new: String,
 }
 
-impl WrittenText {
-    fn of_call(spec: &ToolSpec, arguments: &Value) -> Option<Self> {
+impl ProposedFileText {
+    fn from_tool_call(spec: &ToolSpec, arguments: &Value) -> Option<Self> {
         let text = |name: &str| Some(arguments.get(name)?.as_str()?.to_owned());
         let (old, new) = match (&spec.plugin, spec.name.as_str()) {
             (None, "write_file") => (None, text("content")?),
@@ -105,7 +106,7 @@ impl Question {
         let tool = one_line(&spec.name);
         // The question of a hook is about this call only, so "always" is not offered.
         let covers = match reasons.is_empty() {
-            true => subject.always_scopes(&tool),
+            true => subject.always_answer_scopes(&tool),
             false => Err("a plugin asks about each call".to_owned()),
         };
         let parts = covers.clone().unwrap_or_default();
@@ -123,7 +124,7 @@ impl Question {
             may: Vec::new(),
             arguments: preview(spec, arguments),
             change: None,
-            written: WrittenText::of_call(spec, arguments).map(Box::new),
+            written: ProposedFileText::from_tool_call(spec, arguments).map(Box::new),
             reasons: reasons
                 .iter()
                 .map(|AttributedText { plugin, text }| {
@@ -135,9 +136,9 @@ impl Question {
         }
     }
 
-    /// Adds the permissions of the tool's plugin.
+    /// Adds the permissions of the tool's plugin, in plain language, to the question.
     #[must_use]
-    pub fn may(mut self, may: &[String]) -> Self {
+    pub fn with_permissions(mut self, may: &[String]) -> Self {
         self.may = may.iter().map(|words| one_line(words)).collect();
         self
     }
@@ -145,8 +146,8 @@ impl Question {
     /// Adds the [current state](super::Tool::target) of the call's target, shown below the name of
     /// the file.
     #[must_use]
-    pub fn now(mut self, target: Option<String>) -> Self {
-        let shown = target.map(|text| ShownLine {
+    pub fn with_target_state(mut self, target: Option<String>) -> Self {
+        let shown = target.map(|text| PreviewLine {
             mark: "now: ",
             text: one_line(&text),
         });
@@ -173,14 +174,15 @@ impl Question {
 
     /// Sets the id of the tool call, so that a view of its events can show the question next to it.
     #[must_use]
-    pub fn of_call(mut self, id: &str) -> Self {
+    pub fn with_call_id(mut self, id: &str) -> Self {
         self.call = Some(id.to_owned());
         self
     }
 
-    /// Changes the question to ask about the use of a skill, which `lines` describe.
+    /// Changes the question so that it asks whether to use the skill `skill`, which `lines`
+    /// describe.
     #[must_use]
-    pub(crate) fn for_skill(mut self, skill: &str, lines: Vec<ShownLine>) -> Self {
+    pub(crate) fn for_skill(mut self, skill: &str, lines: Vec<PreviewLine>) -> Self {
         self.skill = Some(one_line(skill));
         self.arguments = lines;
         self
@@ -194,8 +196,8 @@ impl Question {
         self
     }
 
-    /// Returns the keys that must all be covered by "always" answers for the call to run without a
-    /// question. Empty if no such answer is possible.
+    /// Returns the keys of the approvals that the call needs to run without a question: each must
+    /// have an "always" answer. Empty if no such answer is possible.
     fn approval_keys(&self) -> impl Iterator<Item = [u8; 32]> {
         let key = |part: &String| *blake3::keyed_hash(&self.tool_key, part.as_bytes()).as_bytes();
         self.parts.iter().map(key)
@@ -205,7 +207,7 @@ impl Question {
 impl Question {
     /// Returns the permissions that an "always" answer to this question grants, one for each
     /// covered part of the call.
-    fn approved(&self) -> impl Iterator<Item = SessionApproval> {
+    fn approvals_for_always(&self) -> impl Iterator<Item = SessionApproval> {
         let parts = self.parts.iter();
         parts.map(|part| SessionApproval {
             tool: self.tool.clone(),
@@ -269,8 +271,8 @@ impl Approver for AllowAll {
     }
 }
 
-/// Permission for covered calls to run without a question for the rest of a session. All texts are
-/// single lines.
+/// Permission to run certain calls of a tool without an approval question for the rest of a
+/// session. All texts are single lines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionApproval {
     /// Name of the tool.
@@ -283,8 +285,8 @@ pub struct SessionApproval {
     pub by: Option<String>,
 }
 
-/// "Always" answers of a session, by covered part. A tool whose description or schema has changed
-/// counts as another tool.
+/// "Always" answers of the user in a session, keyed by the part of a tool call that each answer
+/// allows. A tool whose description or schema has changed counts as another tool.
 #[derive(Debug, Default)]
 pub struct SessionApprovals {
     /// Hash of the session's id, which is part of every key: an entry that is copied to another
@@ -297,9 +299,9 @@ pub struct SessionApprovals {
 }
 
 impl SessionApprovals {
-    /// Creates an empty set of answers for the session with this id.
+    /// Creates the approvals of the session with this id; nothing is approved yet.
     #[must_use]
-    pub(crate) fn of_session(id: &str) -> Self {
+    pub(crate) fn for_session(id: &str) -> Self {
         Self {
             session: *blake3::hash(id.as_bytes()).as_bytes(),
             ..Self::default()
@@ -319,7 +321,7 @@ impl SessionApprovals {
             };
             Some((*key.as_bytes(), approved))
         });
-        self.lock().extend(kept);
+        self.lock_approvals().extend(kept);
     }
 
     /// Returns the permissions that an "always" answer to a question grants, each with its key: a
@@ -328,13 +330,15 @@ impl SessionApprovals {
         &self,
         question: &Question,
     ) -> Vec<(String, SessionApproval)> {
-        let parts = self.session_keys(question).zip(question.approved());
+        let parts = self
+            .session_approval_keys(question)
+            .zip(question.approvals_for_always());
         let parts =
             parts.map(|(key, approved)| (blake3::Hash::from_bytes(key).to_string(), approved));
         parts.collect()
     }
 
-    fn session_keys(&self, question: &Question) -> impl Iterator<Item = [u8; 32]> {
+    fn session_approval_keys(&self, question: &Question) -> impl Iterator<Item = [u8; 32]> {
         let session = &self.session;
         let keys = question.approval_keys();
         keys.map(move |key| *blake3::keyed_hash(session, &key).as_bytes())
@@ -350,8 +354,10 @@ impl SessionApprovals {
         }
         let answer = approver.ask(question).await;
         if answer == ApprovalAnswer::Always {
-            self.lock()
-                .extend(self.session_keys(question).zip(question.approved()));
+            self.lock_approvals().extend(
+                self.session_approval_keys(question)
+                    .zip(question.approvals_for_always()),
+            );
         }
         answer
     }
@@ -362,10 +368,11 @@ impl SessionApprovals {
         self.asking.lock().await
     }
 
-    /// Whether earlier answers cover the call, so that no question is needed.
+    /// Whether earlier "always" answers of the user allow the whole call, so that no question is
+    /// needed.
     pub(crate) fn covers(&self, question: &Question) -> bool {
-        let always = self.lock();
-        let mut keys = self.session_keys(question);
+        let always = self.lock_approvals();
+        let mut keys = self.session_approval_keys(question);
         question.reasons.is_empty()
             && !question.parts.is_empty()
             && keys.all(|key| always.contains_key(&key))
@@ -373,13 +380,14 @@ impl SessionApprovals {
 
     /// Removes all "always" answers, so that the calls that they covered need approval again.
     pub fn clear(&self) {
-        self.lock().clear();
+        self.lock_approvals().clear();
     }
 
-    /// Returns all permissions to run without a question, sorted by tool and covered part.
+    /// Returns all permissions of this session to run calls without a question, sorted by tool and
+    /// covered part.
     #[must_use]
     pub fn approved(&self) -> Vec<SessionApproval> {
-        let mut approved: Vec<SessionApproval> = self.lock().values().cloned().collect();
+        let mut approved: Vec<SessionApproval> = self.lock_approvals().values().cloned().collect();
         approved.sort();
         approved
     }
@@ -387,15 +395,15 @@ impl SessionApprovals {
     /// Revokes a permission, so that covered calls need approval again. Returns whether it was in
     /// force.
     pub fn revoke(&self, approved: &SessionApproval) -> bool {
-        let mut always = self.lock();
+        let mut always = self.lock_approvals();
         let n_before = always.len();
         always.retain(|_, held| held != approved);
         always.len() < n_before
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<[u8; 32], SessionApproval>> {
-        // Ignore the poison: no code can panic while the lock is held, and the map stays consistent
-        // anyway.
+    fn lock_approvals(&self) -> std::sync::MutexGuard<'_, BTreeMap<[u8; 32], SessionApproval>> {
+        // Ignore that the lock may be poisoned: no code can panic while the lock is held, and the
+        // map would stay consistent anyway.
         self.always.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -464,7 +472,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_recorded_answer_holds_for_its_session_and_tool_and_allows_nothing_elsewhere() {
-        let (own, approver) = (SessionApprovals::of_session("s"), AllowAlways);
+        let (own, approver) = (SessionApprovals::for_session("s"), AllowAlways);
         let question = |description: &str| {
             Question::new(&spec("t", description), &json!({}), &Subject::Any, &[])
         };
@@ -477,7 +485,7 @@ mod tests {
             ("s", "changed", false),
             ("other", "d", false),
         ] {
-            let next = SessionApprovals::of_session(session);
+            let next = SessionApprovals::for_session(session);
             next.restore(own.permissions_of_always_answer(&question("d")));
             assert_eq!(next.approved(), own.approved());
             let covers = next.covers(&question(description));
@@ -496,7 +504,7 @@ mod tests {
             ApprovalAnswer::Always,
         ]));
         let arguments = json!({ "command": "git status; make" });
-        let subject = Subject::Command(Command::read("git status; make"));
+        let subject = Subject::Command(Command::parse("git status; make"));
         let question = Question::new(&spec("bash", "d"), &arguments, &subject, &[]);
         let ask = async || approvals.ask(&approver, &question).await;
         assert_eq!(ask().await, ApprovalAnswer::Always);
@@ -546,7 +554,7 @@ mod tests {
     #[tokio::test]
     async fn always_covers_the_parts_that_were_shown_and_no_others() {
         let command = |command: &str| {
-            let subject = Subject::Command(Command::read(command));
+            let subject = Subject::Command(Command::parse(command));
             let arguments = json!({ "command": command });
             Question::new(&spec("bash", "d"), &arguments, &subject, &[])
         };

@@ -20,7 +20,7 @@ pub(super) enum TextEncoding {
     Utf8 {
         has_bom: bool,
     },
-    /// UTF-16 with a byte order mark. A file without the mark would count as binary data.
+    /// UTF-16 with a byte order mark. A UTF-16 file without the mark is treated as binary data.
     Utf16 {
         is_big_endian: bool,
     },
@@ -144,7 +144,7 @@ pub(super) fn replace_invalid_bytes(text: &str) -> String {
 }
 
 impl TextEncoding {
-    pub(super) fn is_plain(self) -> bool {
+    pub(super) fn is_utf8_without_bom(self) -> bool {
         self == Self::Utf8 { has_bom: false }
     }
 
@@ -181,7 +181,8 @@ impl TextEncoding {
         }
     }
 
-    /// Removes a leading byte order mark from text of the model if this encoding adds one itself.
+    /// Removes a leading byte order mark from a text that the model wrote, if this encoding adds
+    /// one itself.
     pub(super) fn without_bom(self, text: &str) -> &str {
         match self {
             Self::Utf8 { has_bom: true } | Self::Utf16 { .. } => {

@@ -40,21 +40,21 @@ impl FileVersion {
     }
 }
 
-/// Lines of a file that a call has read for the model.
+/// Lines of a file that a tool call has read for the model.
 #[derive(Clone, Debug)]
-pub(super) struct LineReading {
+pub(super) struct ReadFileLines {
     pub(super) version: FileVersion,
-    /// First and last line, from 1; `None` if no complete line was read.
+    /// First and last line that the call read, from 1; `None` if it read no complete line.
     pub(super) lines: Option<(u64, u64)>,
     /// Number of lines of the file, if the call read to its end.
     pub(super) n_lines: Option<u64>,
 }
 
 /// A call that has read or changed a file and whose result the model has not received yet.
-enum PendingCall {
+enum PendingFileCall {
     Read {
-        reading: LineReading,
-        text: ReturnedText,
+        reading: ReadFileLines,
+        text: ReturnedTextFingerprint,
     },
     Wrote {
         version: FileVersion,
@@ -67,12 +67,12 @@ enum PendingCall {
 
 /// Length in bytes and hash of the text that a tool returned. Limits or hooks may remove parts of
 /// the text before the model gets it.
-struct ReturnedText {
+struct ReturnedTextFingerprint {
     bytes: usize,
     hash: blake3::Hash,
 }
 
-impl ReturnedText {
+impl ReturnedTextFingerprint {
     fn is_contained_in(&self, text: &str) -> bool {
         let begin = text.as_bytes().get(..self.bytes);
         begin.is_some_and(|begin| blake3::hash(begin) == self.hash)
@@ -115,11 +115,12 @@ pub(super) enum WriteRefusal {
 struct KnownFilesState {
     /// Known files, by path relative to the workspace with symlinks resolved.
     files: HashMap<String, KnownFile>,
-    /// Path and result of calls that are not finished, by call id.
-    pending: HashMap<Arc<str>, (String, PendingCall)>,
+    /// Calls whose results the model has not received yet, by call id, each with the path of the
+    /// file that the call used and with what it did with the file.
+    pending: HashMap<Arc<str>, (String, PendingFileCall)>,
 }
 
-/// Files that one agent knows, with the lines that its model was shown.
+/// Files that one agent has read or written, with the lines that its model was shown.
 #[derive(Default)]
 pub struct KnownFiles(Mutex<KnownFilesState>);
 
@@ -131,38 +132,38 @@ impl std::fmt::Debug for KnownFiles {
 
 impl KnownFiles {
     /// Records that a call read lines and returned `text`. The record takes effect when the call is
-    /// [finished](Self::finish).
-    pub(super) fn note_read(
+    /// [ended](Self::end_call).
+    pub(super) fn record_file_read(
         &self,
         call: &Arc<str>,
         path: String,
-        reading: LineReading,
+        reading: ReadFileLines,
         text: &str,
     ) {
-        let text = ReturnedText {
+        let text = ReturnedTextFingerprint {
             bytes: text.len(),
             hash: blake3::hash(text.as_bytes()),
         };
-        self.note_pending(call, path, PendingCall::Read { reading, text });
+        self.record_pending_call(call, path, PendingFileCall::Read { reading, text });
     }
 
     /// Records that a call wrote a whole file.
-    pub(super) fn note_written(
+    pub(super) fn record_file_written(
         &self,
         call: &Arc<str>,
         path: String,
         version: FileVersion,
         n_lines: u64,
     ) {
-        self.note_pending(call, path, PendingCall::Wrote { version, n_lines });
+        self.record_pending_call(call, path, PendingFileCall::Wrote { version, n_lines });
     }
 
     /// Records that a call changed a part of a file.
-    pub(super) fn note_edited(&self, call: &Arc<str>, path: String, version: FileVersion) {
-        self.note_pending(call, path, PendingCall::Edited { version });
+    pub(super) fn record_partial_edit(&self, call: &Arc<str>, path: String, version: FileVersion) {
+        self.record_pending_call(call, path, PendingFileCall::Edited { version });
     }
 
-    fn note_pending(&self, call: &Arc<str>, path: String, pending: PendingCall) {
+    fn record_pending_call(&self, call: &Arc<str>, path: String, pending: PendingFileCall) {
         let mut inner = lock(&self.0);
         if inner.pending.len() >= MAX_FILES {
             inner.pending.clear();
@@ -170,9 +171,10 @@ impl KnownFiles {
         inner.pending.insert(call.clone(), (path, pending));
     }
 
-    /// Applies the record of a call that has ended; ignores a call without a record. `result` is
-    /// the text that the model gets. `is_changed` means that hooks changed the call's arguments.
-    pub fn finish(&self, call: &str, step: (u32, u32), result: &str, is_changed: bool) {
+    /// Adds the lines that a call has read, or the file that it has written, to the known files
+    /// when the call has ended. Ignores a call that was not recorded. `result` is the text that the
+    /// model gets. `is_changed` means that hooks changed the call's arguments.
+    pub fn end_call(&self, call: &str, step: (u32, u32), result: &str, is_changed: bool) {
         let mut inner = lock(&self.0);
         let Some((call, (path, pending))) = inner.pending.remove_entry(call) else {
             return;
@@ -182,11 +184,11 @@ impl KnownFiles {
         }
         let known = inner.files.remove(&path);
         let known = match pending {
-            PendingCall::Read { reading, text } => {
+            PendingFileCall::Read { reading, text } => {
                 let is_shown = text.is_contained_in(result);
-                apply_reading(known, reading, is_shown, call, step)
+                add_read_lines(known, reading, is_shown, call, step)
             }
-            PendingCall::Wrote { version, n_lines } => {
+            PendingFileCall::Wrote { version, n_lines } => {
                 let whole = LineRange {
                     first: 1,
                     last: n_lines,
@@ -200,7 +202,7 @@ impl KnownFiles {
                     edits: Vec::new(),
                 }
             }
-            PendingCall::Edited { version } => {
+            PendingFileCall::Edited { version } => {
                 let mut known = known.unwrap_or(KnownFile {
                     version,
                     shown: Vec::new(),
@@ -265,9 +267,9 @@ impl KnownFiles {
     }
 }
 
-fn apply_reading(
+fn add_read_lines(
     before: Option<KnownFile>,
-    reading: LineReading,
+    reading: ReadFileLines,
     is_shown: bool,
     call: Arc<str>,
     step: Step,
@@ -277,7 +279,7 @@ fn apply_reading(
         .is_some_and(|(first, last)| first == 1 && Some(last) == reading.n_lines);
     let same = before.filter(|known| known.version == reading.version);
     let mut known = match same {
-        // A partial read does not invalidate a file that is known completely.
+        // If the model already knows the complete file, a read of a part of it changes nothing.
         Some(known) if known.covers_file(|_| true) && !is_whole => return known,
         Some(known) if known.edits.is_empty() => known,
         _ => KnownFile {
@@ -303,7 +305,8 @@ fn apply_reading(
 }
 
 impl KnownFile {
-    /// Whether the shown line ranges for which `counts` is true cover all lines of the file.
+    /// Whether the shown line ranges together cover all lines of the file. Ignores the ranges for
+    /// which `counts` returns false.
     fn covers_file(&self, counts: impl Fn(&LineRange) -> bool) -> bool {
         let Some(n_lines) = self.n_lines else {
             return false;
@@ -332,13 +335,13 @@ mod tests {
     }
 
     fn read(known: &KnownFiles, call: &str, lines: (u64, u64), n_lines: Option<u64>, step: Step) {
-        let reading = LineReading {
+        let reading = ReadFileLines {
             version: version("v1"),
             lines: Some(lines),
             n_lines,
         };
-        known.note_read(&call.into(), "f".to_owned(), reading, TEXT);
-        known.finish(call, step, TEXT, false);
+        known.record_file_read(&call.into(), "f".to_owned(), reading, TEXT);
+        known.end_call(call, step, TEXT, false);
     }
 
     #[test]
@@ -370,26 +373,26 @@ mod tests {
         known.forget_removed_lines(|call| call != "a");
         assert_eq!(check("v1"), Err(WriteRefusal::Partly));
 
-        let reading = LineReading {
+        let reading = ReadFileLines {
             version: version("v1"),
             lines: Some((1, 5)),
             n_lines: Some(5),
         };
-        known.note_read(&"b".into(), "f".to_owned(), reading, "key=123");
-        known.finish("b", (1, 2), "key=[masked]", false);
+        known.record_file_read(&"b".into(), "f".to_owned(), reading, "key=123");
+        known.end_call("b", (1, 2), "key=[masked]", false);
         assert_eq!(check("v1"), Err(WriteRefusal::Partly));
 
-        known.note_written(&"c".into(), "f".to_owned(), version("v2"), 1);
-        known.finish("c", (1, 3), "", false);
+        known.record_file_written(&"c".into(), "f".to_owned(), version("v2"), 1);
+        known.end_call("c", (1, 3), "", false);
         assert_eq!(check("v2"), Ok(()));
-        known.note_edited(&"d".into(), "f".to_owned(), version("v3"));
-        known.finish("d", (1, 4), "", false);
+        known.record_partial_edit(&"d".into(), "f".to_owned(), version("v3"));
+        known.end_call("d", (1, 4), "", false);
         assert_eq!(check("v3"), Ok(()));
         known.forget_removed_lines(|call| call != "d");
         assert_eq!(check("v3"), Err(WriteRefusal::Partly));
 
-        known.note_written(&"e".into(), "f".to_owned(), version("v4"), 1);
-        known.finish("e", (1, 5), "", true);
+        known.record_file_written(&"e".into(), "f".to_owned(), version("v4"), 1);
+        known.end_call("e", (1, 5), "", true);
         assert_eq!(check("v4"), Err(WriteRefusal::Partly));
     }
 }

@@ -16,15 +16,16 @@ use crate::lock::lock;
 use crate::secret::SecretScanner;
 use crate::text::clean_line;
 
-/// Maximum number of bytes of one output that are kept. A complete PEM key fits, so that its first
-/// line, by which the masking recognizes the key, is not dropped before its last line is shown.
+/// Maximum number of bytes of a call's output that are kept in memory. A complete PEM key fits, so
+/// that its first line, by which the masking recognizes the key, is not dropped before its last
+/// line is shown.
 const KEPT_BYTES: usize = 16 << 10;
 
 /// Maximum length of a returned line, in bytes; a longer one is cut.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Minimum number of characters of a secret's beginning that are removed from the end of an output;
-/// a shorter match stays.
+/// Minimum number of characters of a secret's beginning that are recognized, and removed, at the
+/// end of an output. A shorter beginning stays.
 const LEAST_BEGUN: usize = 3;
 
 /// Outputs of the calls that run in a session. Cheap to clone.
@@ -48,8 +49,8 @@ type CallKey = (String, String);
 impl_partial_debug!(LiveOutputs, self, n_calls = lock(&self.0).len());
 
 impl LiveOutputs {
-    /// Opens the output of a call. Others can read it until the last clone of the returned handle
-    /// is dropped.
+    /// Registers the output of a running call. Others can read it until the last clone of the
+    /// returned handle is dropped.
     #[must_use]
     pub fn open(&self, agent: &str, call: &str) -> Arc<LiveOutput> {
         let output = Arc::new(LiveOutput::default());

@@ -43,7 +43,7 @@ use subject::Subject;
 
 use crate::message::{Blob, Part, Parts, ToolSpec};
 use crate::point::caller::Caller;
-use crate::point::handle::ChangeRecorder;
+use crate::point::handle::FileChangeRecorder;
 
 /// Output of a tool, before it becomes a tool result.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,13 +74,13 @@ impl ToolOutput {
     #[must_use]
     pub fn blob(bytes: Vec<u8>, media_type: &str) -> Self {
         Self {
-            content: vec![Part::Blob(Blob::of(&bytes, media_type))].into(),
+            content: vec![Part::Blob(Blob::from_bytes(&bytes, media_type))].into(),
             bytes: vec![bytes],
             ..Self::default()
         }
     }
 
-    /// Creates an error that the model should see.
+    /// Creates the result of a failed call. Its content is shown to the model.
     #[must_use]
     pub fn error(content: impl Into<Parts>) -> Self {
         Self {
@@ -114,17 +114,18 @@ pub struct ToolCtx {
     /// unknown files. `None` if the caller is a program, to which this check does not apply.
     pub known: Option<Arc<known::KnownFiles>>,
     /// Recorder that receives the writes of a tool whose changes are
-    /// [recorded](FileTracking::Recorded).
-    pub recorder: Option<Arc<dyn ChangeRecorder>>,
-    /// Outputs of running calls, to which a tool may [add an output](Self::open_live). `None` if
-    /// the user cannot watch the call.
+    /// [recorded](FileTrackingMethod::Recorded).
+    pub recorder: Option<Arc<dyn FileChangeRecorder>>,
+    /// Outputs of running calls, to which a tool may [add an output](Self::open_live_output).
+    /// `None` if the user cannot watch the call.
     pub live: Option<live::LiveOutputs>,
     /// Background commands of the session. `None` if the call belongs to no session.
     pub background: Option<background::BackgroundCommands>,
 }
 
 impl ToolCtx {
-    /// Creates the context of a call by a program, without additional readable directories.
+    /// Creates the context of a tool call that a program makes outside a session, without further
+    /// readable directories.
     #[must_use]
     pub fn new(caller: Caller, cancel: CancellationToken) -> Self {
         Self {
@@ -141,7 +142,7 @@ impl ToolCtx {
     /// Opens the output that the user can watch during the call. `None` if the user cannot watch
     /// the call.
     #[must_use]
-    pub fn open_live(&self) -> Option<Arc<live::LiveOutput>> {
+    pub fn open_live_output(&self) -> Option<Arc<live::LiveOutput>> {
         let call = self.caller.call.as_deref().unwrap_or_default();
         let outputs = self.live.as_ref()?;
         Some(outputs.open(&self.caller.context.agent, call))
@@ -151,7 +152,7 @@ impl ToolCtx {
 /// Method by which the host finds the files of the workspace that a call changes, so that it can
 /// restore them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FileTracking {
+pub enum FileTrackingMethod {
     /// The host compares snapshots of the workspace from before and after the call.
     #[default]
     Snapshot,
@@ -164,22 +165,23 @@ pub enum FileTracking {
 /// Whether the host may run a call again that did not finish, because the host was killed or the
 /// power failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CallRepetition {
+pub enum CallRepetitionRule {
     /// Never: the model learns that the call may have run.
     #[default]
     Never,
     /// Always: a second run with the same arguments has no further effect.
     Idempotent,
-    /// Only if the tool with this name, called with the same arguments, answers [`EFFECT_ABSENT`].
+    /// After a check: the call runs again only if the tool with this name, called with the same
+    /// arguments, answers [`EFFECT_ABSENT`].
     Checked(String),
 }
 
-/// Answer of the tool in [`CallRepetition::Checked`]: the effect of the call has happened, so the
-/// call is not run again.
+/// Answer with which the tool in [`CallRepetitionRule::Checked`] reports that the effect of the
+/// interrupted call has happened, so that the call is not run again.
 pub const EFFECT_DONE: &str = "done";
 
-/// Answer of the tool in [`CallRepetition::Checked`]: the effect of the call has not happened, so
-/// the call is run again.
+/// Answer of the tool in [`CallRepetitionRule::Checked`]: the effect of the call has not happened,
+/// so the call is run again.
 pub const EFFECT_ABSENT: &str = "absent";
 
 /// Change that a call would make to a file, as text: the content before it and after it.
@@ -187,7 +189,7 @@ pub const EFFECT_ABSENT: &str = "absent";
 pub struct FileChange {
     /// Path of the file, as the call names it.
     pub path: String,
-    /// Content of the file now.
+    /// Content of the file before the call.
     pub before: String,
     /// Content of the file after the call.
     pub after: String,
@@ -211,18 +213,19 @@ pub trait Tool: Send + Sync {
 
     /// Returns the method by which the host finds the files that a call changes. Not called for a
     /// tool that only reads.
-    fn file_tracking(&self) -> FileTracking {
-        FileTracking::Snapshot
+    fn file_tracking(&self) -> FileTrackingMethod {
+        FileTrackingMethod::Snapshot
     }
 
     /// Returns whether a call that did not finish may run again when its turn is resumed. Not
     /// called for a tool that only reads.
-    fn repetition(&self) -> CallRepetition {
-        CallRepetition::Never
+    fn repetition(&self) -> CallRepetitionRule {
+        CallRepetitionRule::Never
     }
 
-    /// Returns the subject of a call with these arguments. Operator rules match it, and "always"
-    /// answers are scoped by it.
+    /// Returns the subject of a call with these arguments, such as a command or file. The
+    /// operator's rules match it, and it limits the calls to which an "always" answer of the user
+    /// applies.
     fn subject<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, Subject> {
         Box::pin(std::future::ready(Subject::Any))
     }

@@ -11,14 +11,17 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::subject::Subject;
-use super::{CallRepetition, FileChange, FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
+use super::{
+    CallRepetitionRule, FileChange, FileTrackingMethod, SharedTool, Tool, ToolCtx, ToolOutput,
+};
 use crate::json;
 use crate::message::{Part, ToolSpec};
 use crate::point::handle::AgentHandle;
 use crate::point::trace::{AccessOutcome, AccessRecord, Reached};
 use crate::secret::{SecretScanner, mask_secrets_in_json, run_blocking_scan};
 
-/// A tool of an outer layer, such as an MCP server, in one session. Masks secrets in its output.
+/// Tool from a layer outside of this library, such as a tool of an MCP server, in one session.
+/// Masks secrets in the tool's output.
 pub struct OuterLayerTool {
     tool: SharedTool,
     handle: Arc<dyn AgentHandle>,
@@ -31,7 +34,7 @@ impl OuterLayerTool {
         Arc::new(Self { tool, handle })
     }
 
-    /// Masks secrets in the texts of a result.
+    /// Masks secrets in the texts of a tool's result.
     fn mask_output(&self, output: &mut ToolOutput, ctx: &ToolCtx) {
         let mut rules: BTreeSet<Arc<str>> = BTreeSet::new();
         for part in output.content.iter_mut() {
@@ -45,7 +48,7 @@ impl OuterLayerTool {
                     }
                 }
                 Part::Json { value } => {
-                    let bytes = json::all_values(value)
+                    let bytes = json::list_all_values(value)
                         .filter_map(Value::as_str)
                         .map(str::len);
                     run_blocking_scan(bytes.sum(), || mask_secrets_in_json(value, &mut rules));
@@ -78,11 +81,11 @@ impl Tool for OuterLayerTool {
         self.tool.may()
     }
 
-    fn file_tracking(&self) -> FileTracking {
+    fn file_tracking(&self) -> FileTrackingMethod {
         self.tool.file_tracking()
     }
 
-    fn repetition(&self) -> CallRepetition {
+    fn repetition(&self) -> CallRepetitionRule {
         self.tool.repetition()
     }
 

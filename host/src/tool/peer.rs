@@ -17,8 +17,8 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::builtin::{Commands, ProcessContainment};
-use super::process::{Ending, InputPipe, OnBytes, Process, Stream, Streams};
+use super::builtin::{CommandEnvironment, ProcessContainment};
+use super::process::{InputPipe, OnBytes, OutputPipes, Process, ProcessEnding, Stream};
 use crate::lock::lock;
 use crate::secret::SecretScanner;
 use crate::text::clean_line;
@@ -36,7 +36,8 @@ const MAX_WAITING_LINES: usize = 1024;
 /// Number of bytes of standard error that are kept for the message about the end of a peer.
 const KEPT_ERROR_BYTES: usize = 4096;
 
-/// Maximum number of bytes of standard error in the message about the end of a peer.
+/// Maximum number of bytes of a peer's standard error in the message that the peer has ended. A
+/// peer is a program that keeps running and exchanges lines with the host.
 const SHOWN_ERROR_BYTES: usize = 400;
 
 /// Maximum number of lines of standard error that are logged for one process.
@@ -72,17 +73,18 @@ pub struct PeerProgram {
     /// Whether the program may open network connections.
     pub network: bool,
     /// Memory limit of the peer. If `None`, the limit for commands applies.
-    pub memory: Option<PeerMemory>,
+    pub memory: Option<PeerMemoryLimit>,
     /// Settings of commands, which determine the mechanism of the confinement.
-    pub commands: Commands,
+    pub commands: CommandEnvironment,
 }
 
 /// Memory limit of one peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PeerMemory {
+pub struct PeerMemoryLimit {
     /// Maximum memory of all processes of the peer together, in bytes.
     pub bytes: u64,
-    /// Section of the settings that sets the limit, for the message about a peer that exceeded it.
+    /// Section of the settings that sets this memory limit, for the message about a peer that
+    /// exceeded it.
     pub section: String,
 }
 
@@ -96,7 +98,7 @@ pub struct PeerProcess {
     /// Lines that the peer writes, without line breaks.
     pub output: Receiver<Vec<u8>>,
     /// Reason for the end of the peer.
-    pub end: PeerEnd,
+    pub end: PeerEndWatch,
     /// Stops the peer when it is dropped.
     pub stop: PeerStopGuard,
 }
@@ -136,8 +138,8 @@ impl PeerInput {
     }
 }
 
-/// A line to the peer that the peer has not read. Until this is dropped, the length of the line
-/// counts toward the limit on unread lines.
+/// A line to the peer that the peer has not read. Until this value is dropped, the length of the
+/// line counts toward the limit on unread lines.
 struct UnreadInputLine<'a> {
     output: &'a Mutex<PeerOutputState>,
     n_bytes: usize,
@@ -168,13 +170,13 @@ impl Drop for UnreadInputLine<'_> {
 
 /// Reason for the end of a peer. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct PeerEnd {
+pub struct PeerEndWatch {
     cancel: CancellationToken,
     output: Arc<Mutex<PeerOutputState>>,
     ended: watch::Receiver<Option<String>>,
 }
 
-impl PeerEnd {
+impl PeerEndWatch {
     /// Stops the peer for the reason `why`. If it is stopped already, the earlier reason is kept.
     pub fn stop(&self, why: &str) {
         lock(&self.output)
@@ -185,7 +187,7 @@ impl PeerEnd {
 
     /// Waits for the end of a peer that no longer writes, and returns the reason, worded as the
     /// predicate of a sentence that begins with "it".
-    pub async fn reason(&self) -> String {
+    pub async fn wait_for_end_reason(&self) -> String {
         let mut ended = self.ended.clone();
         let told = ended.wait_for(Option::is_some);
         let how = match tokio::time::timeout(END_GRACE, told).await {
@@ -243,7 +245,7 @@ impl PeerOutputState {
         }
     }
 
-    /// Processes a piece of output. The error is the reason why the peer must be stopped.
+    /// Processes output of the peer. Returns an error with the reason if the peer must be stopped.
     fn process_output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), String> {
         self.n_unasked = self.n_unasked.saturating_add(bytes.len());
         if self.n_unasked > MAX_UNASKED_BYTES {
@@ -338,13 +340,13 @@ impl PeerProgram {
         let shared = Arc::new(Mutex::new(PeerOutputState::new(&self.name, lines)));
         let cancel = CancellationToken::new();
         let (told, ended) = watch::channel(None);
-        let end = PeerEnd {
+        let end = PeerEndWatch {
             cancel: cancel.clone(),
             output: shared.clone(),
             ended,
         };
         let process = self
-            .build_process(pipe.path().to_owned(), on_bytes(&end))
+            .build_process(pipe.path().to_owned(), output_callback(&end))
             .await?;
         let (until, of_task) = (cancel.clone(), shared.clone());
         let section = self.memory.as_ref().map(|own| own.section.clone());
@@ -377,8 +379,9 @@ impl PeerProgram {
         let ProcessContainment {
             mut confine,
             keeper,
-        } = around
-            .map_err(|why| format!("needs the confinement of `bash` commands, which {why}"))?;
+        } = around.map_err(|why| {
+            format!("must be confined like `bash` commands, whose confinement {why}")
+        })?;
         if let Some(confinement) = &mut confine {
             confinement.write.clone_from(&self.write);
             confinement.read.clone_from(&self.read);
@@ -395,7 +398,7 @@ impl PeerProgram {
             env: self.env.clone(),
             stdin: Some(stdin),
             deadline: FOREVER,
-            streams: Streams::Separate,
+            streams: OutputPipes::Separate,
             // Do not capture the output: `on_bytes` receives it as it arrives.
             capture_bytes: 0,
             on_line: None,
@@ -406,7 +409,7 @@ impl PeerProgram {
     }
 }
 
-fn on_bytes(end: &PeerEnd) -> OnBytes {
+fn output_callback(end: &PeerEndWatch) -> OnBytes {
     let end = end.clone();
     Arc::new(move |stream, bytes| {
         let mut output = lock(&end.output);
@@ -424,15 +427,15 @@ fn on_bytes(end: &PeerEnd) -> OnBytes {
 
 /// Describes the end of a peer. `section` is the section of the settings that sets the memory limit
 /// of this peer, if there is one.
-fn describe_ending(ending: Ending, section: Option<&str>) -> String {
+fn describe_ending(ending: ProcessEnding, section: Option<&str>) -> String {
     match ending {
-        Ending::Exited(code) => format!("ended with exit code {code}"),
-        Ending::Signaled(signal) => format!("was ended by signal {signal}"),
-        Ending::Exceeded(limit) => match section {
+        ProcessEnding::Exited(code) => format!("ended with exit code {code}"),
+        ProcessEnding::Signaled(signal) => format!("was ended by signal {signal}"),
+        ProcessEnding::Exceeded(limit) => match section {
             Some(section) => format!("was stopped: {}", limit.describe(section)),
             None => format!("was stopped: {limit}"),
         },
-        Ending::Deadline | Ending::Cancelled => "was stopped".to_owned(),
+        ProcessEnding::Deadline | ProcessEnding::Cancelled => "was stopped".to_owned(),
     }
 }
 

@@ -21,12 +21,12 @@ pub use overview::ToolOverview;
 pub use rule::PolicyRule;
 
 use super::command::{Command, CommandPattern, MAX_BYTES, PatternMatch};
-use super::preview::describe_for_model;
+use super::preview::describe_dry_run_call;
 use super::subject::{Subject, WorkspacePath};
 use crate::config::Section;
 use crate::message::{EffectClass, ToolSpec};
 use crate::text::clean_line;
-use rule::CallFacet;
+use rule::CallAspect;
 
 /// Maximum length of a command part that is quoted in a reason, in bytes.
 const MAX_PART_BYTES: usize = 120;
@@ -69,7 +69,7 @@ impl Default for ClassDefaults {
 }
 
 impl ClassDefaults {
-    fn class_decision(&self, class: EffectClass) -> Rule {
+    fn default_rule_for_class(&self, class: EffectClass) -> Rule {
         match class {
             EffectClass::Read => self.read,
             EffectClass::Write => self.write,
@@ -190,7 +190,8 @@ impl Section for ToolPolicy {
     const NAME: &'static str = "tools";
 }
 
-/// Decision of the rules and defaults on a call or a part of it, before modes.
+/// Decision of the rules and defaults on a call or a part of it, before the modes of the run are
+/// applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CallRuling {
     strictness: RuleStrictness,
@@ -202,7 +203,7 @@ struct CallRuling {
 enum RuleStrictness {
     Allow,
     Ask,
-    /// A denying rule may or may not match, which cannot be decided. Only a person may allow the
+    /// Whether a denying rule matches the call cannot be decided, so only a person may allow the
     /// call.
     AskPerson,
     Deny,
@@ -260,8 +261,8 @@ impl Policy for ToolPolicy {
                     "dry run, nothing was done. `{}` ({}) would have been called with:\n{}{}",
                     spec.name,
                     spec.effect_class,
-                    describe_for_model(spec, arguments),
-                    permissions_text(spec, may)
+                    describe_dry_run_call(spec, arguments),
+                    describe_call_permissions(spec, may)
                 )),
                 rule: "--dry-run".to_owned(),
             };
@@ -375,16 +376,16 @@ impl ToolPolicy {
             rules.any(|rule| rule.match_rule(call.spec, facet) != PatternMatch::No)
         };
         let is_ruled = match call.subject {
-            Subject::Any => ruled(CallFacet::Whole),
-            Subject::File(place) => ruled(CallFacet::File(place)),
-            Subject::Tree(place) => ruled(CallFacet::Tree(place)),
+            Subject::Any => ruled(CallAspect::Whole),
+            Subject::File(place) => ruled(CallAspect::File(place)),
+            Subject::Tree(place) => ruled(CallAspect::Tree(place)),
             Subject::Command(command) => {
                 let mut parts = command.parts.iter();
-                parts.any(|part| ruled(CallFacet::CommandPart(part)))
-                    || command.reason_to_ask().is_some()
+                parts.any(|part| ruled(CallAspect::CommandPart(part)))
+                    || command.reason_to_ask_user().is_some()
             }
         };
-        let default = self.defaults.class_decision(call.spec.effect_class);
+        let default = self.defaults.default_rule_for_class(call.spec.effect_class);
         !call.is_asked && !is_ruled && default == Rule::Ask
     }
 
@@ -400,14 +401,14 @@ impl ToolPolicy {
     /// Decides a call by rules and defaults. The strictest decision on a part of the call applies.
     fn ruling(&self, spec: &ToolSpec, subject: &Subject) -> CallRuling {
         match subject {
-            Subject::Any => self.rule_on_facet(spec, CallFacet::Whole),
-            Subject::File(place) => self.rule_on_facet(spec, CallFacet::File(place)),
-            Subject::Tree(place) => self.rule_on_facet(spec, CallFacet::Tree(place)),
-            Subject::Command(command) => self.rule_on_command(spec, command),
+            Subject::Any => self.find_facet_ruling(spec, CallAspect::Whole),
+            Subject::File(place) => self.find_facet_ruling(spec, CallAspect::File(place)),
+            Subject::Tree(place) => self.find_facet_ruling(spec, CallAspect::Tree(place)),
+            Subject::Command(command) => self.decide_on_command(spec, command),
         }
     }
 
-    fn rule_on_command(&self, spec: &ToolSpec, command: &Command) -> CallRuling {
+    fn decide_on_command(&self, spec: &ToolSpec, command: &Command) -> CallRuling {
         if let Some(n_bytes) = command.n_bytes_too_long {
             let by = format!(
                 "a limit of the system: no program is started with an argument of more than {MAX_BYTES} bytes, and the command \
@@ -420,8 +421,8 @@ impl ToolPolicy {
         }
         let is_chain = command.parts.len() > 1;
         let of_parts = command.parts.iter().map(|part| {
-            let mut ruling = self.rule_on_facet(spec, CallFacet::CommandPart(part));
-            // Name the part that decided, because rules may allow the other parts.
+            let mut ruling = self.find_facet_ruling(spec, CallAspect::CommandPart(part));
+            // Name the part of the command that decided, because rules may allow the other parts.
             if is_chain && ruling.strictness != RuleStrictness::Allow {
                 let part = clean_line(&part.text(), MAX_PART_BYTES);
                 ruling.by = format!("{} for `{part}`", ruling.by);
@@ -429,7 +430,7 @@ impl ToolPolicy {
             ruling
         });
         let marked = |facet, words: &str, why: &str| {
-            let mut ruling = self.rule_on_facet(spec, facet);
+            let mut ruling = self.find_facet_ruling(spec, facet);
             if ruling.strictness != RuleStrictness::Allow {
                 let why = clean_line(why, MAX_PART_BYTES);
                 ruling.by = format!("{}, and {words} ({why})", ruling.by);
@@ -438,16 +439,16 @@ impl ToolPolicy {
         };
         let doubt = command.doubt.as_ref();
         let of_doubt =
-            doubt.map(|why| marked(CallFacet::Doubt, "it cannot be read with certainty", why));
+            doubt.map(|why| marked(CallAspect::Doubt, "it cannot be read with certainty", why));
         let outside = command.outside.as_ref().filter(|_| doubt.is_none());
         let of_outside =
-            outside.map(|why| marked(CallFacet::Outside, "rules allow simple commands only", why));
+            outside.map(|why| marked(CallAspect::Outside, "rules allow simple commands only", why));
         let rulings = of_parts.chain(of_doubt).chain(of_outside);
         let strictest = rulings.min_by_key(|ruling| Reverse(ruling.strictness));
-        strictest.unwrap_or_else(|| self.rule_on_facet(spec, CallFacet::Doubt))
+        strictest.unwrap_or_else(|| self.find_facet_ruling(spec, CallAspect::Doubt))
     }
 
-    fn rule_on_facet(&self, spec: &ToolSpec, facet: CallFacet<'_>) -> CallRuling {
+    fn find_facet_ruling(&self, spec: &ToolSpec, facet: CallAspect<'_>) -> CallRuling {
         let rules = self.rules.iter().enumerate();
         let mut matching: Vec<(usize, &PolicyRule, PatternMatch)> = rules
             .map(|(index, rule)| (index, rule, rule.match_rule(spec, facet)))
@@ -480,7 +481,7 @@ impl ToolPolicy {
             None => {
                 let class = spec.effect_class;
                 CallRuling {
-                    strictness: self.defaults.class_decision(class).into(),
+                    strictness: self.defaults.default_rule_for_class(class).into(),
                     by: format!("the default for effect {class}"),
                 }
             }
@@ -488,12 +489,12 @@ impl ToolPolicy {
     }
 }
 
-/// Lists the permissions that a call of a plugin's tool would have.
-fn permissions_text(spec: &ToolSpec, may: &[String]) -> String {
+/// Returns a text with the permissions that a call of a plugin's tool would have.
+fn describe_call_permissions(spec: &ToolSpec, may: &[String]) -> String {
     match &spec.plugin {
         None => String::new(),
         Some(plugin) if may.is_empty() => {
-            format!("plugin {plugin} may touch nothing outside its sandbox\n")
+            format!("plugin {plugin} has no permission to act outside its sandbox\n")
         }
         Some(plugin) => format!("plugin {plugin} may: {}\n", may.join("; ")),
     }
@@ -507,7 +508,7 @@ pub fn suggest_allow_line(spec: &ToolSpec, subject: &Subject) -> String {
         None => spec.name.clone(),
     };
     let narrower = match subject {
-        Subject::Command(command) => command.always_scopes().ok().filter(|covers| {
+        Subject::Command(command) => command.always_answer_scopes().ok().filter(|covers| {
             let mut covers = covers.iter().map(|cover| scope_to_pattern(cover));
             covers.all(|pattern| CommandPattern::new(&pattern).is_ok())
         }),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::message::ToolSpec;
 use crate::text::one_line;
 
-/// Maximum number of lines in a description for a model.
+/// Maximum number of lines in the description of a call for a model.
 const MAX_TOLD_LINES: usize = 60;
 
 /// Maximum length of a line in a description for a model, in bytes. The end of a longer line is
@@ -21,7 +21,7 @@ const BACKGROUND: &str = "in the background, until it ends, is stopped, or the s
 
 /// One line of the preview.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShownLine {
+pub struct PreviewLine {
     /// Mark in front of the line, such as `$ `, `+ ` or `- `. Never blank, so that no text can
     /// imitate an unmarked line.
     pub mark: &'static str,
@@ -45,7 +45,7 @@ pub struct ShownLine {
 ///                                                             + z
 /// ```
 #[must_use]
-pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
+pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<PreviewLine> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let built_in = if spec.plugin.is_none() {
         spec.name.as_str()
@@ -99,7 +99,7 @@ pub fn preview(spec: &ToolSpec, arguments: &Value) -> Vec<ShownLine> {
 
 /// Describes a call for the model in a dry run, escaped and shortened.
 #[must_use]
-pub fn describe_for_model(spec: &ToolSpec, arguments: &Value) -> String {
+pub fn describe_dry_run_call(spec: &ToolSpec, arguments: &Value) -> String {
     let shown = preview(spec, arguments);
     let lines = shown.iter().take(MAX_TOLD_LINES);
     let mut told: String = lines
@@ -118,8 +118,8 @@ fn escape_shown_line(text: &str) -> String {
     one_line(text.get(..cut).unwrap_or_default()) + more
 }
 
-fn add_shown_line(shown: &mut Vec<ShownLine>, mark: &'static str, text: &str) {
-    shown.push(ShownLine {
+fn add_shown_line(shown: &mut Vec<PreviewLine>, mark: &'static str, text: &str) {
+    shown.push(PreviewLine {
         mark,
         text: text.to_owned(),
     });
@@ -128,7 +128,7 @@ fn add_shown_line(shown: &mut Vec<ShownLine>, mark: &'static str, text: &str) {
 /// Adds the lines of a text, with the mark `first` in front of the first line and `other` in front
 /// of the others. A line keeps its carriage return.
 fn add_text_lines(
-    shown: &mut Vec<ShownLine>,
+    shown: &mut Vec<PreviewLine>,
     first: &'static str,
     other: &'static str,
     text: &str,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     fn shown(plugin: Option<&str>, name: &str, arguments: Value) -> String {
-        describe_for_model(&spec(plugin, name), &arguments)
+        describe_dry_run_call(&spec(plugin, name), &arguments)
     }
 
     #[test]

@@ -29,14 +29,14 @@ const SOURCE_PREFIX: &str = "mcp__";
 /// Whether the origin of a tool is a source outside the host, such as an MCP server, and not a
 /// plugin: only the name of a source contains `:`.
 #[must_use]
-pub fn is_outside_source(origin: &str) -> bool {
+pub fn is_external_origin(origin: &str) -> bool {
     origin.contains(':')
 }
 
 fn tool_origin(spec: &ToolSpec) -> String {
     match &spec.plugin {
         None => "the built-in tools".to_owned(),
-        Some(name) if is_outside_source(name) => format!("`{name}`"),
+        Some(name) if is_external_origin(name) => format!("`{name}`"),
         Some(name) => format!("plugin `{name}`"),
     }
 }
@@ -64,8 +64,8 @@ impl_partial_debug!(ToolEntry, self, spec = self.spec);
 
 /// Registered tools, by name.
 ///
-/// Names are unique across built-in tools and plugins. Use [`ToolRegistry::only`] to restrict the
-/// tools of a subagent.
+/// Names are unique across built-in tools and plugins. Use [`ToolRegistry::only_named_tools`] to
+/// restrict the tools of a subagent.
 #[derive(Clone, Debug, Default)]
 pub struct ToolRegistry {
     entries: BTreeMap<String, ToolEntry>,
@@ -113,7 +113,7 @@ impl ToolRegistry {
         let is_plugin = spec
             .plugin
             .as_deref()
-            .is_some_and(|own| !is_outside_source(own));
+            .is_some_and(|own| !is_external_origin(own));
         if is_plugin && spec.name.starts_with(SOURCE_PREFIX) {
             return Err(format!(
                 "names that begin with `{SOURCE_PREFIX}` are for tools of MCP servers"
@@ -129,13 +129,13 @@ impl ToolRegistry {
         let n_own = own.filter(|entry| entry.spec.plugin == spec.plugin).count();
         let (what, most) = match &spec.plugin {
             None => ("the host", usize::MAX),
-            Some(origin) if is_outside_source(origin) => ("one source", MAX_TOOLS_PER_SOURCE),
+            Some(origin) if is_external_origin(origin) => ("one source", MAX_TOOLS_PER_SOURCE),
             Some(_) => ("one plugin", MAX_TOOLS_PER_PLUGIN),
         };
         if n_own >= most {
             return Err(format!("{what} may have at most {most} tools"));
         }
-        schema::compile_arguments(&spec.parameters)
+        schema::compile_argument_check(&spec.parameters)
     }
 
     /// Removes the tool of this name.
@@ -145,7 +145,7 @@ impl ToolRegistry {
 
     /// Returns a registry with only the tools in `names`.
     #[must_use]
-    pub fn only(&self, names: &[String]) -> Self {
+    pub fn only_named_tools(&self, names: &[String]) -> Self {
         let mut only = self.clone();
         only.entries.retain(|name, _| names.contains(name));
         only

@@ -4,7 +4,7 @@
 //!
 //! Files that existed before the command belong to the user. Other files are renamed so that git
 //! ignores them; they are never deleted. This module must not know how commands are confined. Start
-//! from [`RepositoryBefore`].
+//! from [`RepositoryFilesBefore`].
 
 mod record;
 mod settings;
@@ -29,13 +29,13 @@ pub use record::check_interrupted_commands;
 /// Maximum numbers of directories and entries that a search visits, which limit its time in any
 /// workspace.
 #[derive(Clone, Copy)]
-struct SearchBounds {
+struct RepositorySearchLimits {
     folders: usize,
-    /// Maximum total number of files and directories.
+    /// Maximum number of files and directories in all searched directories together.
     entries: usize,
 }
 
-const BOUNDS: SearchBounds = SearchBounds {
+const BOUNDS: RepositorySearchLimits = RepositorySearchLimits {
     folders: 100_000,
     entries: 2_000_000,
 };
@@ -54,7 +54,7 @@ const REFUSED: &str = "refused";
 const SETTINGS: [&str; 2] = ["config", "config.worktree"];
 
 /// State, before a command, of the files that decide which programs git runs.
-pub(super) struct RepositoryBefore {
+pub(super) struct RepositoryFilesBefore {
     roots: WritableRoots,
     known: BTreeMap<PathBuf, FileFingerprint>,
 }
@@ -69,7 +69,7 @@ struct WritableRoots {
 
 /// Fingerprint of a file that decides which programs git runs.
 struct FileFingerprint {
-    stamp: Stamp,
+    stamp: FileStamp,
     /// Content to restore, for a settings file that fits in `MAX_KEPT_BYTES`; `None` for other
     /// files.
     bytes: Option<Vec<u8>>,
@@ -77,7 +77,7 @@ struct FileFingerprint {
 
 /// Device, inode, and ctime (seconds and nanoseconds) of a path itself and, as the second element,
 /// of the target if the path is a symlink. If they are equal, the file is unchanged.
-type Stamp = [Option<(u64, u64, i64, i64)>; 2];
+type FileStamp = [Option<(u64, u64, i64, i64)>; 2];
 
 impl WritableRoots {
     fn open_roots(folders: &[PathBuf]) -> Self {
@@ -123,15 +123,16 @@ impl WritableRoots {
     }
 }
 
-impl RepositoryBefore {
-    /// Records the state of the files in these directories that decide which programs git runs.
+impl RepositoryFilesBefore {
+    /// Records the state of the files that decide which programs git runs, such as hooks and
+    /// settings, in the repositories below these directories.
     pub(super) fn scan_before(folders: &[PathBuf]) -> Self {
         let roots = WritableRoots::open_roots(folders);
         let mut known = BTreeMap::new();
         let mut room = MAX_KEPT_BYTES;
         visit_repositories(&roots.folders, BOUNDS, |repository| {
-            for path in program_deciding_files(repository) {
-                let stamp = file_stamp(&path);
+            for path in files_choosing_git_programs(repository) {
+                let stamp = read_file_stamp(&path);
                 known
                     .entry(path)
                     .or_insert_with_key(|path| FileFingerprint {
@@ -149,13 +150,13 @@ impl RepositoryBefore {
     pub(super) fn rename_files_git_would_run(&self, last: Option<i64>) -> Vec<String> {
         let mut found = Vec::new();
         let unseen = visit_repositories(&self.roots.folders, BOUNDS, |repository| {
-            for path in program_deciding_files(repository) {
+            for path in files_choosing_git_programs(repository) {
                 let is_touched =
-                    self.known.get(&path).map(|known| known.stamp) != Some(file_stamp(&path));
+                    self.known.get(&path).map(|known| known.stamp) != Some(read_file_stamp(&path));
                 if !is_touched || self.is_behind_unwritable_link(&path) {
                     continue;
                 }
-                let why = git_danger_reason(&self.roots, repository, &path);
+                let why = find_git_danger(&self.roots, repository, &path);
                 found.extend(why.map(|why| {
                     if last.is_some_and(|last| is_changed_after(&path, last)) {
                         self.report_late_change(&path, why)
@@ -189,7 +190,7 @@ impl RepositoryBefore {
 
     fn rename_dangerous_file(&self, path: &Path, why: &str) -> String {
         let shown = self.roots.display_path(path);
-        match self.rename_as_refused(path) {
+        match self.rename_and_restore_file(path) {
             Ok(away) => format!(
                 "`{shown}` {why} at the next git command outside the sandbox; it was renamed to end in `{away}`"
             ),
@@ -201,7 +202,7 @@ impl RepositoryBefore {
 
     /// Renames the file, writes its content from before the command if that was kept, and returns
     /// the suffix of the file's new name.
-    fn rename_as_refused(&self, path: &Path) -> io::Result<String> {
+    fn rename_and_restore_file(&self, path: &Path) -> io::Result<String> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
         let (root, folder) = self.roots.locate_in_root(path).ok_or_else(gone)?;
         let name = path.file_name().ok_or_else(gone)?;
@@ -220,7 +221,8 @@ impl RepositoryBefore {
             folder.rename(name, &folder, away)
         };
         if renamed(&ending).is_err() {
-            // The new name is in use by a file or folder that cannot be replaced.
+            // The file could not be renamed, because the new name belongs to a file or folder that
+            // cannot be replaced.
             ending = format!(".{}.{REFUSED}", crate::clock::new_id());
             renamed(&ending)?;
         }
@@ -238,7 +240,7 @@ impl RepositoryBefore {
 /// with the reason.
 fn visit_repositories(
     roots: &[PathBuf],
-    bounds: SearchBounds,
+    bounds: RepositorySearchLimits,
     mut repository: impl FnMut(&Path),
 ) -> Vec<(PathBuf, String)> {
     let mut unseen = Vec::new();
@@ -267,7 +269,10 @@ fn visit_repositories(
         for entry in entries.flatten() {
             n_entries += 1;
             if n_entries > bounds.entries {
-                let why = format!("there are more than {} files", bounds.entries);
+                let why = format!(
+                    "the search found more than {} files and folders and was stopped",
+                    bounds.entries
+                );
                 unseen.push((folder, why));
                 return unseen;
             }
@@ -292,13 +297,13 @@ fn visit_repositories(
 /// Returns the existing files of a repository that decide which programs git runs. The hooks
 /// directory comes before its entries: if it is a symlink that is renamed, its target no longer
 /// contains hooks.
-fn program_deciding_files(repository: &Path) -> Vec<PathBuf> {
+fn files_choosing_git_programs(repository: &Path) -> Vec<PathBuf> {
     let hooks = repository.join("hooks");
     let mut found: Vec<PathBuf> = SETTINGS.map(|name| repository.join(name)).to_vec();
     found.push(repository.join(COMMON_DIR_FILE));
     let within = fs::read_dir(&hooks).into_iter().flatten().flatten();
-    // Drop further entries silently: the walk reaches the same entries, and reports that there are
-    // too many.
+    // Ignore hook files beyond the limit: the walk reaches them too, and reports that there are too
+    // many.
     let within = within.take(BOUNDS.entries);
     found.push(hooks);
     found.extend(within.map(|entry| entry.path()));
@@ -308,11 +313,7 @@ fn program_deciding_files(repository: &Path) -> Vec<PathBuf> {
 
 /// Returns the reason why a file is dangerous, worded as the predicate of a sentence that begins
 /// with the file's path; `None` if the file is harmless.
-fn git_danger_reason(
-    roots: &WritableRoots,
-    repository: &Path,
-    path: &Path,
-) -> Option<&'static str> {
+fn find_git_danger(roots: &WritableRoots, repository: &Path, path: &Path) -> Option<&'static str> {
     let own = path.symlink_metadata().ok()?;
     let name = path.file_name()?.to_string_lossy();
     if path.parent() != Some(repository) {
@@ -351,15 +352,17 @@ fn is_worktree_folder(roots: &WritableRoots, folder: &Path, common: &Path) -> bo
 }
 
 /// Whether the inode of a file, or of a symlink itself, changed after `second`, in seconds since
-/// 1970. Returns false if the time is unknown, so that the file is renamed.
+/// 1970. Returns false if the time is unknown, so that the caller renames the file and does not
+/// only report it.
 fn is_changed_after(path: &Path, second: i64) -> bool {
     path.symlink_metadata()
         .is_ok_and(|found| found.ctime() > second)
 }
 
-fn file_stamp(path: &Path) -> Stamp {
+fn read_file_stamp(path: &Path) -> FileStamp {
     let of = |found: fs::Metadata| {
-        // Ignore the ctime of a directory: each of its entries has a separate stamp.
+        // Leave the ctime of a directory out of its stamp: each of its entries has a stamp of its
+        // own.
         let (changed, part) = if found.is_dir() {
             (0, 0)
         } else {
@@ -396,14 +399,20 @@ mod tests {
         fs::create_dir(folder.path().join("below")).unwrap();
         let roots = [folder.path().to_owned()];
         let search = |folders, entries| {
-            visit_repositories(&roots, SearchBounds { folders, entries }, |_| {})
+            visit_repositories(&roots, RepositorySearchLimits { folders, entries }, |_| {})
         };
         assert!(search(2, 21).is_empty());
         let unseen = search(2, 20);
         let [(path, why)] = &unseen[..] else {
             panic!("{unseen:?}");
         };
-        assert_eq!((path, &**why), (&roots[0], "there are more than 20 files"));
+        assert_eq!(
+            (path, &**why),
+            (
+                &roots[0],
+                "the search found more than 20 files and folders and was stopped"
+            )
+        );
         assert_eq!(search(1, 21)[0].0, roots[0].join("below"));
     }
 }

@@ -20,7 +20,7 @@ use crate::point::failure::{Failure, panic_text};
 /// `bash` itself reports a command that runs too long, in a more specific message.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(660);
 
-/// Default limit of the output, in bytes.
+/// Default limit of a tool's output, in bytes.
 pub const DEFAULT_MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Time that a tool gets to stop by itself and report its partial result before it is dropped.
@@ -40,7 +40,7 @@ pub async fn run_call(
 ) -> (ToolOutput, Duration) {
     let started = Instant::now();
     let mut output = run_within_limits(tool, arguments, ctx, deadline).await;
-    output.content.cut(output_cap_bytes);
+    output.content.truncate_to(output_cap_bytes);
     (output, started.elapsed())
 }
 
@@ -69,7 +69,9 @@ async fn run_within_limits(
     // Call `run` inside the async block, so that a panic while it creates its future is caught too.
     let call = AssertUnwindSafe(async { tool.run(arguments, &inner).await })
         .catch_unwind()
-        .map(|outcome| Ok(outcome.unwrap_or_else(|panic| panicked_output(&name, panic.as_ref()))));
+        .map(
+            |outcome| Ok(outcome.unwrap_or_else(|panic| tool_panic_output(&name, panic.as_ref()))),
+        );
     let mut call = pin!(call);
     let (why, is_fault) = tokio::select! {
         biased;
@@ -94,7 +96,7 @@ async fn run_within_limits(
     }
 }
 
-fn panicked_output(name: &str, panic: &(dyn Any + Send)) -> ToolOutput {
+fn tool_panic_output(name: &str, panic: &(dyn Any + Send)) -> ToolOutput {
     let message = panic_text(panic);
     tracing::error!(tool = name, message, "tool panicked");
     ToolOutput::fault(format!("internal error of tool `{name}`: {message}"))

@@ -1,13 +1,13 @@
 //! Settings for confining `bash`, and the resulting confinement on this machine.
 //!
-//! Pure: `process::confine` detects the capabilities of the machine, and the code that reads the
-//! settings resolves the paths. Start from [`confined_commands`].
+//! Does no input or output: `process::confine` detects the capabilities of the machine, and the
+//! code that reads the settings resolves the paths. Start from [`build_command_environment`].
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::builtin::{Commands, Confining, RetriedConfinement};
+use super::builtin::{CommandConfinementMode, CommandEnvironment, RetryingConfinement};
 use super::process::VariablesToPass;
 use super::process::confine::{ConfinementObstacle, DetectedConfinement, Limits};
 use crate::config::{Section, number};
@@ -49,7 +49,7 @@ pub enum SandboxMechanismChoice {
     Namespaces,
     /// Namespaces created by the program `bwrap`.
     Bwrap,
-    /// Landlock and the system call filter only.
+    /// Landlock and the filter for system calls (seccomp), without namespaces.
     Landlock,
 }
 
@@ -128,31 +128,33 @@ impl Section for SandboxConfig {
 /// binary, which ends processes that unconfined commands leave running. `retried` is a confinement
 /// whose setup has failed and that each call tries to set up again.
 #[must_use]
-pub fn confined_commands(
+pub fn build_command_environment(
     config: &SandboxConfig,
     detected: &Result<DetectedConfinement, ConfinementObstacle>,
     keeper: Option<PathBuf>,
-    retried: Option<&RetriedConfinement>,
-) -> Commands {
+    retried: Option<&RetryingConfinement>,
+) -> CommandEnvironment {
     let confining = match (config.sandbox_requirement(), detected) {
-        (SandboxRequirement::Off, _) => keeper.map_or(Confining::Free, Confining::Kept),
-        (_, Ok(detected)) => Confining::Confined(detected.confinement.clone()),
+        (SandboxRequirement::Off, _) => {
+            keeper.map_or(CommandConfinementMode::Free, CommandConfinementMode::Kept)
+        }
+        (_, Ok(detected)) => CommandConfinementMode::Confined(detected.confinement.clone()),
         (_, Err(ConfinementObstacle::Failed(why))) => retried.map_or_else(
-            || Confining::Refused(why.clone()),
-            |retried| Confining::RetriedConfinement(retried.clone()),
+            || CommandConfinementMode::Refused(why.clone()),
+            |retried| CommandConfinementMode::RetryingConfinement(retried.clone()),
         ),
         // If the operator names a mechanism, do not fall back to running unconfined.
         (SandboxRequirement::WhenPossible, Err(ConfinementObstacle::Missing(why)))
             if config.mechanism == SandboxMechanismChoice::Auto =>
         {
-            Confining::Unconfined {
+            CommandConfinementMode::Unconfined {
                 why: why.clone(),
                 keeper,
             }
         }
-        (_, Err(ConfinementObstacle::Missing(why))) => Confining::Refused(why.clone()),
+        (_, Err(ConfinementObstacle::Missing(why))) => CommandConfinementMode::Refused(why.clone()),
     };
-    Commands {
+    CommandEnvironment {
         confining,
         env: config.env.clone(),
         shell: None,
@@ -188,18 +190,18 @@ mod tests {
             git_settings: String::new(),
             records: None,
         };
-        let retried = RetriedConfinement::new(wanted, || {
+        let retried = RetryingConfinement::new(wanted, || {
             Box::pin(std::future::ready(Err(ConfinementObstacle::Failed(
                 String::new(),
             ))))
         });
         let keeper = Some(Path::new("/rind").to_owned());
-        match confined_commands(&config, &Err(obstacle), keeper, Some(&retried)).confining {
-            Confining::Free | Confining::Kept(_) => "off",
-            Confining::Confined(_) => "confined",
-            Confining::Unconfined { .. } => "unconfined",
-            Confining::Refused(_) => "refused",
-            Confining::RetriedConfinement(_) => "retried",
+        match build_command_environment(&config, &Err(obstacle), keeper, Some(&retried)).confining {
+            CommandConfinementMode::Free | CommandConfinementMode::Kept(_) => "off",
+            CommandConfinementMode::Confined(_) => "confined",
+            CommandConfinementMode::Unconfined { .. } => "unconfined",
+            CommandConfinementMode::Refused(_) => "refused",
+            CommandConfinementMode::RetryingConfinement(_) => "retried",
         }
     }
 

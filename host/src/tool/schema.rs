@@ -45,7 +45,7 @@ const MAX_PATTERNS_BYTES: usize = 2 * MAX_PATTERN_BYTES;
 /// Only a schema that is meant to be slow has more.
 const MAX_APPLIED_SCHEMAS: u64 = 10_000;
 
-/// Maximum number of subschema checks for one call's arguments.
+/// Maximum number of checks against subschemas for the arguments of one call.
 const MAX_TRIED_SCHEMAS: u64 = 10_000_000;
 
 /// Maximum nesting depth of references and of combinations (such as `anyOf`) that apply to one
@@ -60,7 +60,8 @@ const MAX_PAIRS: usize = 2_000_000;
 /// errors: the list may hold one error per pair.
 const MAX_LISTED_PAIRS: usize = 50_000;
 
-/// Keywords that check nothing themselves. Of `$ref`, the schema to which it refers is counted.
+/// Keywords that check nothing themselves. A schema with a `$ref` and no other keyword than these
+/// is not counted, but the schema to which it refers is.
 const UNCHECKED: [&str; 7] = [
     "$ref",
     "$defs",
@@ -78,7 +79,7 @@ const UNCHECKED: [&str; 7] = [
 /// Reason why the schema is refused.
 pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, String> {
     let load = check_bounds(schema)?;
-    let n_subschemas = json::n_values(schema);
+    let n_subschemas = json::count_json_values(schema);
     let validator = build_validator(schema)?;
     Ok(Arc::new(move |arguments: &Value| {
         check_arguments(&validator, load, n_subschemas, arguments)
@@ -90,7 +91,7 @@ pub fn compile(schema: &Value) -> Result<Arc<CheckArguments>, String> {
 ///
 /// # Errors
 /// Reason why the schema is refused.
-pub fn compile_arguments(schema: &Value) -> Result<Arc<CheckArguments>, String> {
+pub fn compile_argument_check(schema: &Value) -> Result<Arc<CheckArguments>, String> {
     let check = compile(schema)?;
     let schema = schema.clone();
     Ok(Arc::new(move |arguments: &Value| {
@@ -116,12 +117,17 @@ fn build_validator(schema: &Value) -> Result<Validator, String> {
                 .dfa_size_limit(MAX_PATTERN_BYTES),
         )
         .build(schema)
-        .map_err(|error| format!("the schema is not valid: {}", describe_error(&error)))
+        .map_err(|error| {
+            format!(
+                "the schema is not valid: {}",
+                describe_validation_error(&error)
+            )
+        })
 }
 
 /// Returns the number of values in a schema that may be regular expressions.
 fn count_patterns(schema: &Value) -> usize {
-    let objects = json::all_values(schema).filter_map(Value::as_object);
+    let objects = json::list_all_values(schema).filter_map(Value::as_object);
     let of_object = |map: &Map<String, Value>| {
         let keys = map.get("patternProperties").and_then(Value::as_object);
         usize::from(map.contains_key("pattern")) + keys.map_or(0, Map::len)
@@ -143,7 +149,10 @@ pub struct TomlFault {
 ///
 /// # Errors
 /// Reason why the schema is refused.
-pub fn find_first_fault(schema: &Value, settings: &Value) -> Result<Option<TomlFault>, String> {
+pub fn find_first_settings_fault(
+    schema: &Value,
+    settings: &Value,
+) -> Result<Option<TomlFault>, String> {
     check_bounds(schema)?;
     let validator = build_validator(schema)?;
     let Some(error) = validator.iter_errors(settings).next() else {
@@ -196,11 +205,13 @@ fn check_arguments(
         }
         _ => return Err("the arguments must be one JSON object".to_owned()),
     }
-    let pairs = n_subschemas.saturating_mul(json::n_values(arguments));
+    let pairs = n_subschemas.saturating_mul(json::count_json_values(arguments));
     if pairs > MAX_PAIRS {
         return Err("the arguments contain too many values for this tool".to_owned());
     }
-    if json::nesting_depth(arguments) > json::MAX_DEPTH || !is_check_bounded(arguments, load) {
+    if json::measure_nesting_depth(arguments) > json::MAX_DEPTH
+        || !is_check_cost_bounded(arguments, load)
+    {
         return Err("the arguments are nested too deeply for this tool".to_owned());
     }
     // Call `is_valid` first: unlike listing errors, it allocates no memory for invalid values.
@@ -213,12 +224,12 @@ fn check_arguments(
     let errors = validator.iter_errors(arguments);
     let told: Vec<String> = errors
         .take(TOLD_ERRORS)
-        .map(|error| describe_error(&error))
+        .map(|error| describe_validation_error(&error))
         .collect();
     Err(format!("the arguments do not fit: {}", told.join("; ")))
 }
 
-fn describe_error(error: &ValidationError<'_>) -> String {
+fn describe_validation_error(error: &ValidationError<'_>) -> String {
     let path = error.instance_path().as_str();
     let path = if path.is_empty() { "/" } else { path };
     shorten_error(format!("at `{path}`: {error}"))
@@ -235,7 +246,7 @@ fn shorten_error(mut text: String) -> String {
 
 /// Whether checking these arguments takes at most `MAX_TRIED_SCHEMAS` subschema checks. Each level
 /// of their nesting multiplies the work by at most `load`.
-fn is_check_bounded(arguments: &Value, load: u64) -> bool {
+fn is_check_cost_bounded(arguments: &Value, load: u64) -> bool {
     let mut level = vec![arguments];
     let mut tried = 1_u64;
     while !level.is_empty() {
@@ -249,13 +260,13 @@ fn is_check_bounded(arguments: &Value, load: u64) -> bool {
 }
 
 /// Checks the limits on a schema before it is compiled. Returns the maximum number of subschemas
-/// that apply to one value, or 1 if the size of the schema alone limits the work.
+/// that apply to one value, or 1 if the size of the schema already limits the work of a validation.
 fn check_bounds(schema: &Value) -> Result<u64, String> {
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err("the schema must be an object with `\"type\": \"object\"`".to_owned());
     }
     // Check the depth first: the serializer and all later code rely on it.
-    if json::nesting_depth(schema) > MAX_SCHEMA_DEPTH {
+    if json::measure_nesting_depth(schema) > MAX_SCHEMA_DEPTH {
         return Err(format!(
             "the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels"
         ));
@@ -266,7 +277,7 @@ fn check_bounds(schema: &Value) -> Result<u64, String> {
             "the schema has {bytes} bytes, more than {MAX_SCHEMA_BYTES}"
         ));
     }
-    let objects = json::all_values(schema).filter_map(Value::as_object);
+    let objects = json::list_all_values(schema).filter_map(Value::as_object);
     let references: Vec<&str> = objects.flat_map(references_in).collect();
     let mut outside = references.iter().filter(|name| !name.starts_with('#'));
     if let Some(reference) = outside.next() {
@@ -300,14 +311,15 @@ fn references_in(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
 /// exponential time (schemas with several references each).
 struct SchemaLoadCounter<'a> {
     root: &'a Value,
-    /// Load of each reference that was counted; `None` while the reference is being counted.
+    /// Number of subschemas that each counted reference applies to one value; `None` while the
+    /// reference is being counted.
     known: HashMap<&'a str, Option<u64>>,
 }
 
 impl<'a> SchemaLoadCounter<'a> {
     fn largest_schema_load(&mut self, schema: &'a Value) -> Result<u64, String> {
         let mut largest = 1;
-        for value in json::all_values(schema) {
+        for value in json::list_all_values(schema) {
             largest = largest.max(self.schema_load(value, 0)?);
         }
         Ok(largest)
@@ -327,7 +339,7 @@ impl<'a> SchemaLoadCounter<'a> {
             && map.keys().all(|key| UNCHECKED.contains(&key.as_str()));
         let mut load = u64::from(!is_plain);
         for reference in references_in(map) {
-            load = load.saturating_add(self.reference_load(reference, depth + 1)?);
+            load = load.saturating_add(self.count_reference_load(reference, depth + 1)?);
         }
         for (key, inner) in map {
             let inner: Vec<&Value> = match (key.as_str(), inner) {
@@ -346,15 +358,15 @@ impl<'a> SchemaLoadCounter<'a> {
         Ok(load)
     }
 
-    fn reference_load(&mut self, reference: &'a str, depth: usize) -> Result<u64, String> {
+    fn count_reference_load(&mut self, reference: &'a str, depth: usize) -> Result<u64, String> {
         match self.known.get(reference) {
             Some(Some(load)) => return Ok(*load),
             Some(None) => return Err(EXPLOSIVE.to_owned()),
             None => {}
         }
         self.known.insert(reference, None);
-        // Refuse anchors and escaped pointers: they are rare in schemas of tools, and their load
-        // could not be counted.
+        // Refuse references that `pointer` cannot resolve, such as anchors, because their load
+        // could not be counted. They are rare in schemas of tools.
         let target = self
             .root
             .pointer(reference.trim_start_matches('#'))

@@ -43,10 +43,10 @@ impl Subject {
     ///
     /// # Errors
     /// Reason why no "always" answer is possible.
-    pub fn always_scopes(&self, tool: &str) -> Result<Vec<String>, String> {
+    pub fn always_answer_scopes(&self, tool: &str) -> Result<Vec<String>, String> {
         match self {
             Self::Any => Ok(vec![format!("every call of {tool}")]),
-            Self::Command(command) => command.always_scopes(),
+            Self::Command(command) => command.always_answer_scopes(),
             Self::File(WorkspacePath::Known(path)) | Self::Tree(WorkspacePath::Known(path))
                 if path.len() > MAX_COVER_BYTES =>
             {

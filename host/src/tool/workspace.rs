@@ -20,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::known::FileVersion;
 use super::subject::WorkspacePath;
 use crate::beneath::{
-    HiddenFolders, MissingParents, WalkedPath, folders_below, open_regular_file, walk_path_beneath,
+    HiddenFolders, MissingParentRule, WalkedPath, open_regular_file, select_folders_inside,
+    walk_path_beneath,
 };
 use crate::disk::create_private_folder;
 pub use error::WorkspaceError;
@@ -70,11 +71,11 @@ impl Workspace {
     /// # Errors
     /// The workspace cannot be examined.
     pub fn hide_folders(mut self, own: &[PathBuf]) -> io::Result<Self> {
-        for folder in folders_below(&self.root, own) {
+        for folder in select_folders_inside(&self.root, own) {
             // Ignore the error: a folder that cannot be created is hidden by name.
             let _ = create_private_folder(&folder);
         }
-        self.hidden = HiddenFolders::below(&self.root, own)?;
+        self.hidden = HiddenFolders::hide_inside_root(&self.root, own)?;
         Ok(self)
     }
 
@@ -141,7 +142,11 @@ impl Workspace {
     }
 
     /// Resolves a path from the root, following a symlink at its end.
-    fn walk(&self, path: &str, missing: MissingParents) -> Result<WalkedPath, WorkspaceError> {
+    fn walk_path(
+        &self,
+        path: &str,
+        missing: MissingParentRule,
+    ) -> Result<WalkedPath, WorkspaceError> {
         let relative = match self.relative_to_root(path)? {
             "" => ".",
             relative => relative,
@@ -154,9 +159,9 @@ impl Workspace {
             }
             Ok(walked)
         };
-        if missing == MissingParents::Made && !self.hidden.is_empty() {
+        if missing == MissingParentRule::Made && !self.hidden.is_empty() {
             // Check that the path is inside the workspace before creating missing directories.
-            walk(MissingParents::Named)?;
+            walk(MissingParentRule::Named)?;
         }
         walk(missing)
     }
@@ -170,7 +175,7 @@ impl Workspace {
     /// components must be plain names.
     #[must_use]
     pub fn resolve_path(&self, path: &str) -> WorkspacePath {
-        self.walk(path, MissingParents::Named)
+        self.walk_path(path, MissingParentRule::Named)
             .map_or(WorkspacePath::Unknown, |walked| {
                 WorkspacePath::Known(walked.names.join("/"))
             })
@@ -181,7 +186,7 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`].
     pub fn open_file(&self, path: &str) -> Result<(File, u64), WorkspaceError> {
-        let walked = self.walk(path, MissingParents::Refused)?;
+        let walked = self.walk_path(path, MissingParentRule::Refused)?;
         let opened = match open_regular_file(&walked.folder, walked.name.as_ref()) {
             Err(source) if source.kind() == ErrorKind::NotFound => {
                 match find_listed_name(&walked.folder, &walked.name) {
@@ -202,7 +207,7 @@ impl Workspace {
     /// # Errors
     /// See [`WorkspaceError`].
     pub fn folder(&self, path: &str) -> Result<String, WorkspaceError> {
-        let walked = self.walk(path, MissingParents::Refused)?;
+        let walked = self.walk_path(path, MissingParentRule::Refused)?;
         match walked.folder.symlink_metadata(&walked.name) {
             Ok(metadata) if metadata.is_dir() => Ok(walked.names.join("/")),
             Ok(_) => Err(WorkspaceError::NotAFolder(path.to_owned())),
@@ -211,7 +216,7 @@ impl Workspace {
     }
 
     pub(super) fn open_folder(&self, path: &str) -> Result<Dir, WorkspaceError> {
-        let walked = self.walk(path, MissingParents::Refused)?;
+        let walked = self.walk_path(path, MissingParentRule::Refused)?;
         let opened = walked.folder.open_dir(&walked.name);
         opened.map_err(|source| WorkspaceError::from_io(path, source))
     }
@@ -252,7 +257,7 @@ impl Workspace {
             return Err(too_large(bytes));
         }
         let mut content = Vec::new();
-        // The reported size can be wrong: files grow, and files in `/proc` report 0.
+        // Do not rely on the reported size: files grow, and files in `/proc` report 0.
         file.take(cap + 1)
             .read_to_end(&mut content)
             .map_err(|source| WorkspaceError::from_io(path, source))?;

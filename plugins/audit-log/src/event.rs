@@ -152,7 +152,7 @@ pub(crate) fn failure_event(failure: &Failure) -> AuditEvent {
 use rind_sdk::serde_json;
 
 #[test]
-fn no_text_of_a_message_is_in_its_events() {
+fn audit_events_of_a_message_do_not_contain_its_text() {
     let call = ToolCall {
         id: "c1".to_owned(),
         name: "n".repeat(100),

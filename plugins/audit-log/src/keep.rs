@@ -22,11 +22,11 @@ pub(crate) fn append_events(events: &[AuditEvent]) -> Result<(), Error> {
     if events.is_empty() {
         return Ok(());
     }
-    let session = session_folder_name(&caller::session());
+    let session = format_session_folder_name(&caller::session());
     let folder = format!("data/{session}");
     let agent = caller::agent();
     let place = EventPosition {
-        time: current_millis(),
+        time: read_unix_millis(),
         turn: caller::turn(),
         agent: &agent,
     };
@@ -92,7 +92,7 @@ fn find_log_end(
         // of every session.
         files::create_folder(folder)?;
     }
-    let mut segment = last_segment(folder)?;
+    let mut segment = read_last_log_segment(folder)?;
     let path = |number| segment_path(folder, number);
     let mut end = read_segment_end(&path(segment.number), segment.size)?;
     if end.last.is_none() && segment.number > 1 {
@@ -111,7 +111,7 @@ fn find_log_end(
 
 /// Returns the session's id as the name of a folder. Ids consist of ASCII letters, digits, `-`, `_`
 /// and `.`, and do not begin with `.`; everything else is removed as a safeguard.
-fn session_folder_name(session: &str) -> String {
+fn format_session_folder_name(session: &str) -> String {
     let is_fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let name: String = session.chars().filter(is_fine).collect();
     name.trim_start_matches('.').to_owned()
@@ -121,7 +121,7 @@ fn segment_path(folder: &str, number: u32) -> String {
     format!("{folder}/{number:04}.jsonl")
 }
 
-fn current_millis() -> u64 {
+fn read_unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -129,7 +129,7 @@ fn current_millis() -> u64 {
 }
 
 /// Returns the last segment; an empty first segment if the folder has no segments.
-fn last_segment(folder: &str) -> Result<LogSegment, Error> {
+fn read_last_log_segment(folder: &str) -> Result<LogSegment, Error> {
     let entries = match files::list(folder) {
         Ok(entries) => entries,
         Err(Error::NotFound(_)) => {
@@ -146,7 +146,7 @@ fn last_segment(folder: &str) -> Result<LogSegment, Error> {
     Ok(LogSegment { number, size })
 }
 
-/// Reads the end of a segment of this size.
+/// Reads the end of the log segment at `path`, whose size in bytes is `size`.
 fn read_segment_end(path: &str, size: u64) -> Result<LogEnd, Error> {
     if size == 0 {
         return Ok(read_end(&[]));
@@ -159,7 +159,7 @@ fn read_segment_end(path: &str, size: u64) -> Result<LogEnd, Error> {
     Ok(read_end(&read_segment(path)?))
 }
 
-/// Returns the bytes of a segment; none if the file does not exist.
+/// Returns the bytes of a segment of the log; none if the file does not exist.
 fn read_segment(path: &str) -> Result<Vec<u8>, Error> {
     match files::read_all(path) {
         Err(Error::NotFound(_)) => Ok(Vec::new()),

@@ -40,7 +40,7 @@ mod briefing {
     #[hook]
     fn system_prompt(_about: PromptContext) -> Result<PromptOutcome, Error> {
         let settings: Settings = config::all()?;
-        // A subagent gets everything that it needs in its task.
+        // Add nothing to the prompt of a subagent, which gets everything that it needs in its task.
         if caller::depth() > 0 {
             return Ok(PromptOutcome::default());
         }

@@ -12,7 +12,7 @@ const MAX_README: usize = 600;
 /// Names of READMEs; the first one with prose is used.
 const READMES: [&str; 3] = ["README.md", "README.rst", "README"];
 
-/// Describes the project; empty if nothing is known.
+/// Describes the project in which the agent works; empty if nothing is known about it.
 pub(crate) fn describe_project() -> String {
     let mut lines: Vec<String> = [
         describe_cargo_package(),
@@ -33,8 +33,8 @@ pub(crate) fn describe_project() -> String {
     format!("{head}\n{}", lines.join("\n"))
 }
 
-/// Reads a file at the top of the workspace. Lists the workspace first and does not try to read a
-/// missing file, because the operator's log records each failed read.
+/// Reads a file directly in the workspace folder. Lists the workspace first and does not try to
+/// read a missing file, because the operator's log records each failed read.
 fn read_text(name: &str) -> Option<String> {
     let top = files::list("workspace").ok()?;
     top.iter().find(|entry| entry.name == name)?;
@@ -61,7 +61,7 @@ fn describe_python_project() -> Option<String> {
     manifest_line("Python project", &|key| project.get(key)?.as_str())
 }
 
-/// Returns the name and the description in a manifest as one line.
+/// Returns the name and the description that a package manifest contains as one line.
 fn manifest_line<'a>(kind: &str, entry: &dyn Fn(&str) -> Option<&'a str>) -> Option<String> {
     let name = entry("name")?;
     let line = match entry("description") {

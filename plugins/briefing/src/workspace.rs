@@ -53,7 +53,8 @@ pub(crate) fn describe_workspace(max_entries: usize) -> String {
     if top.len() > max_entries {
         lines.push(format!("… {} more", top.len() - max_entries));
     }
-    let branch = git_branch().map_or_else(String::new, |name| format!(", on the branch {name}"));
+    let branch =
+        read_git_branch().map_or_else(String::new, |name| format!(", on the branch {name}"));
     format!(
         "The workspace when the session began{branch}:\n{}",
         lines.join("\n")
@@ -83,7 +84,7 @@ fn format_entry(entry: &Entry, indent: &str) -> String {
 }
 
 /// Returns the name of the branch that is checked out.
-fn git_branch() -> Option<String> {
+fn read_git_branch() -> Option<String> {
     let top = files::list("workspace").ok()?;
     // In a worktree `.git` is a file, and the branch is recorded in another folder.
     let git = top.iter().find(|entry| entry.name == ".git");

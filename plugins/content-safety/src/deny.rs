@@ -30,8 +30,8 @@ const CATEGORIES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Returns the reason why a text must not be shown; `None` if it may be shown. The reason does not
-/// repeat the text.
+/// Returns the reason why a text must not be shown to the user; `None` if it may be shown. The
+/// reason does not quote the text.
 ///
 /// # Errors
 /// A pattern of the operator is not a regular expression; the error contains its number.
@@ -55,7 +55,7 @@ pub(crate) fn deny_reason(text: &str, settings: &SafetySettings) -> Result<Optio
         for pattern in *patterns {
             if Regex::new(pattern).map_err(Error::other)?.is_match(text) {
                 return Ok(Some(format!(
-                    "it matches a pattern of the category `{name}`"
+                    "it matches a pattern of the blocked category `{name}`"
                 )));
             }
         }

@@ -1,5 +1,5 @@
-//! Boundaries of data, so that parts of hashes, versions, paths and identifiers are not mistaken
-//! for personal data.
+//! Checks the characters before and after possible personal data, so that parts of hashes,
+//! versions, paths and identifiers are not mistaken for such data.
 
 /// Whether data may begin at `at`: not within a word, a path, a version or a number with a
 /// fraction.
@@ -10,8 +10,8 @@ pub(crate) fn may_data_begin_at(text: &[u8], at: usize) -> bool {
     !(is_word_byte(*before) || b".-/\\+#%".contains(before))
 }
 
-/// Whether data may end right before `at`: no word character follows, neither directly nor after a
-/// dash or a dot.
+/// Whether personal data may end right before the offset `at`: no word character follows, neither
+/// directly nor after a dash or a dot.
 pub(crate) fn may_data_end_at(text: &[u8], at: usize) -> bool {
     let goes_on = |at: usize| text.get(at).is_some_and(|byte| is_word_byte(*byte));
     match text.get(at) {

@@ -25,7 +25,7 @@ pub(crate) struct MaskedText {
 /// Order 1234 is on its way.                    ->  none
 /// ```
 pub(crate) fn mask_text(text: &str, settings: &SafetySettings) -> Option<MaskedText> {
-    let finds = find_data(text, 0, settings);
+    let finds = find_personal_data(text, 0, settings);
     if finds.is_empty() {
         return None;
     }
@@ -34,7 +34,7 @@ pub(crate) fn mask_text(text: &str, settings: &SafetySettings) -> Option<MaskedT
         *counts.entry(*kind).or_default() += 1;
     }
     Some(MaskedText {
-        text: replace_finds(text, 0, &finds),
+        text: replace_found_data(text, 0, &finds),
         counts,
     })
 }
@@ -58,7 +58,7 @@ pub(crate) fn mask_incomplete_text(
     is_last: bool,
     settings: &SafetySettings,
 ) -> PartlyMaskedText {
-    let mut finds = find_data(whole, from, settings);
+    let mut finds = find_personal_data(whole, from, settings);
     let mut open = whole.len();
     if !is_last {
         open = open::unfinished_data_start(whole.as_bytes(), from, &settings.mask);
@@ -71,13 +71,13 @@ pub(crate) fn mask_incomplete_text(
         finds.retain(|(range, _)| range.end <= open);
     }
     PartlyMaskedText {
-        text: (!finds.is_empty()).then(|| replace_finds(whole, from, &finds)),
+        text: (!finds.is_empty()).then(|| replace_found_data(whole, from, &finds)),
         kept: whole.len() - open,
     }
 }
 
-/// Returns the text from `from` on, with a placeholder for each find.
-fn replace_finds(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) -> String {
+/// Returns the text from `from` on, with a placeholder instead of each match in `finds`.
+fn replace_found_data(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) -> String {
     let mut masked = String::with_capacity(text.len() - from);
     let mut kept = from;
     for (range, kind) in finds {
@@ -90,7 +90,11 @@ fn replace_finds(text: &str, from: usize, finds: &[(Range<usize>, DataKind)]) ->
 }
 
 /// Finds data that begins at or after `from`, in order and without overlaps.
-fn find_data(text: &str, from: usize, settings: &SafetySettings) -> Vec<(Range<usize>, DataKind)> {
+fn find_personal_data(
+    text: &str,
+    from: usize,
+    settings: &SafetySettings,
+) -> Vec<(Range<usize>, DataKind)> {
     let mut kinds = settings.mask.clone();
     kinds.sort_unstable();
     let bytes = text.as_bytes();
@@ -117,9 +121,9 @@ fn find_data(text: &str, from: usize, settings: &SafetySettings) -> Vec<(Range<u
     finds
 }
 
-/// Returns the end of data of a kind that begins at `at`, if there is any.
+/// Returns the end of the personal data of a kind that begins at `at`, if there is any.
 fn find_data_end(kind: DataKind, text: &[u8], at: usize) -> Option<usize> {
-    if !kind.may_begin(text[at]) || !edge::may_data_begin_at(text, at) {
+    if !kind.may_begin_with(text[at]) || !edge::may_data_begin_at(text, at) {
         return None;
     }
     let end = match kind {

@@ -88,7 +88,8 @@ const IBAN_LENGTHS: &[(&[u8; 2], usize)] = &[
     (b"XK", 20),
 ];
 
-/// Returns the end of a card number, written in one piece or in the usual groups.
+/// Returns the end of the card number that begins at `at`, if there is one, written in one piece or
+/// in the usual groups.
 pub(crate) fn find_card_end(text: &[u8], at: usize) -> Option<usize> {
     let run = text
         .get(at..)?
@@ -136,7 +137,7 @@ fn grouped_digits(text: &[u8], at: usize, groups: &[usize]) -> Option<(Vec<u8>, 
 /// Whether a known issuer uses card numbers with this length and these first digits, and the check
 /// digit is right.
 fn is_card_number(digits: &[u8]) -> bool {
-    has_known_issuer(digits) && passes_luhn(digits)
+    has_known_issuer(digits) && passes_luhn_check(digits)
 }
 
 /// Whether a number belongs to Visa, Mastercard, American Express, Discover, JCB, Diners Club,
@@ -159,7 +160,7 @@ fn has_known_issuer(digits: &[u8]) -> bool {
     }
 }
 
-fn passes_luhn(digits: &[u8]) -> bool {
+fn passes_luhn_check(digits: &[u8]) -> bool {
     let sum: u32 = digits
         .iter()
         .rev()

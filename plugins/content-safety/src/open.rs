@@ -5,15 +5,15 @@ use crate::edge;
 use crate::numbers;
 use crate::settings::DataKind;
 
-/// Number of bytes after a piece of data that decide whether it ends there.
+/// Number of bytes after a piece of personal data that decide whether it ends there.
 const BEHIND: usize = 2;
 
 /// Maximum number of bytes at the end of a text that are examined: those of the longest email
 /// address and of the bytes after it.
 const LONGEST: usize = 64 + 1 + 253 + BEHIND;
 
-/// Returns the first offset, at or after `from`, at which personal data may begin that the text
-/// after `text` may continue; the length of `text` if there is none.
+/// Returns the offset of the first possible beginning of personal data, at or after `from`, that
+/// may continue after the end of `text`; the length of `text` if there is none.
 pub(crate) fn unfinished_data_start(text: &[u8], from: usize, kinds: &[DataKind]) -> usize {
     let first = from.max(text.len().saturating_sub(LONGEST));
     (first..text.len())
@@ -27,13 +27,13 @@ fn may_data_continue(kind: DataKind, text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
     let is_short = rest.len() < max_data_length(kind) + BEHIND;
     is_short
-        && kind.may_begin(rest[0])
+        && kind.may_begin_with(rest[0])
         && edge::may_data_begin_at(text, at)
         && rest.iter().all(|byte| may_be_data_byte(kind, *byte))
         && (kind != DataKind::Iban || numbers::may_be_iban(rest))
 }
 
-/// Returns the maximum length of data of a kind, in bytes, with separators.
+/// Returns the maximum length of personal data of a kind, in bytes, with separators.
 fn max_data_length(kind: DataKind) -> usize {
     match kind {
         DataKind::Card => 19 + 4,
@@ -46,7 +46,8 @@ fn max_data_length(kind: DataKind) -> usize {
     }
 }
 
-/// Whether a byte may be part of data of a kind, or one of the [`BEHIND`] bytes after the data.
+/// Whether a byte may occur in data of a kind, or among the [`BEHIND`] bytes after the data that
+/// are examined with it.
 fn may_be_data_byte(kind: DataKind, byte: u8) -> bool {
     let separators: &[u8] = match kind {
         DataKind::Card | DataKind::Ssn | DataKind::Iban | DataKind::Ipv4 => b" -.",

@@ -2,14 +2,15 @@
 
 use rind_sdk::data;
 
-/// Settings: data to mask and text to hold back.
+/// Settings: data to mask, and text whose output is withheld.
 #[data]
 pub(crate) struct SafetySettings {
     /// Kinds of data to mask.
     pub(crate) mask: Vec<DataKind>,
-    /// Built-in categories that hold the output back.
+    /// Names of the built-in categories of text that must not be shown. A match withholds the
+    /// output.
     pub(crate) block: Vec<String>,
-    /// Regular expressions for text that must not be shown: a match holds the output back.
+    /// Regular expressions for text that must not be shown. A match withholds the output.
     pub(crate) deny: Vec<String>,
     /// Texts that are never masked.
     pub(crate) allow: Vec<String>,
@@ -36,7 +37,7 @@ pub(crate) enum DataKind {
 }
 
 impl SafetySettings {
-    /// Whether any setting can hold back the complete output.
+    /// Whether any setting can withhold the complete output of a turn.
     pub(crate) fn may_hold_output_back(&self) -> bool {
         !self.deny.is_empty() || !self.block.is_empty()
     }
@@ -44,7 +45,7 @@ impl SafetySettings {
 
 impl DataKind {
     /// Whether data of this kind begins with this byte.
-    pub(crate) fn may_begin(self, first: u8) -> bool {
+    pub(crate) fn may_begin_with(self, first: u8) -> bool {
         match self {
             Self::Card | Self::Ssn | Self::Ipv4 => first.is_ascii_digit(),
             Self::Iban => first.is_ascii_uppercase(),

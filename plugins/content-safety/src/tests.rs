@@ -1,4 +1,5 @@
-//! Tables of what is masked and what stays, and the hook on the host in memory.
+//! Tests which texts are masked and which stay, from tables, and the hook on the in-memory host of
+//! the SDK.
 
 use crate::content_safety::{
     __rind_hook_output_delta as output_delta, __rind_hook_pre_output as pre_output,
@@ -114,13 +115,14 @@ fn text_that_only_resembles_personal_data_is_not_masked() {
         "const MAX: u64 = 18446744073709551615;",
         "let mask = 0xDEADBEEFDEADBEEF;",
         "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-        // Accounts: wrong checksum, no such country, too long.
+        // IBANs with a wrong checksum, an unknown country, or too many digits.
         "DE89370400440532013001",
         "ZZ89370400440532013000",
         "DE893704004405320130001",
         "XDE89370400440532013000",
         "DE89 3704 0044 0532 013",
-        // Social security numbers: areas that are not assigned, dates, parts.
+        // Not social security numbers: areas that are not assigned, dates, and parts of longer
+        // numbers.
         "000-12-3456 666-12-3456 900-12-3456 123-00-4567 123-45-0000",
         "123-45-67890 1123-45-6789 123-45-6789-1",
         "123 45 6789",
@@ -320,7 +322,7 @@ fn stream_pieces(pieces: &[&str], settings: &SafetySettings) -> String {
 }
 
 #[test]
-fn a_text_in_pieces_is_masked_like_the_complete_text() {
+fn a_streamed_text_is_masked_like_the_complete_text() {
     let texts = [
         "pay 4111111111111111.",
         "4111 1111 1111 1111",

@@ -7,7 +7,7 @@ use rind_sdk::data;
 use crate::ledger::CostLedger;
 use crate::say::format_dollars;
 
-/// Limits for a turn and for the session; `None` sets no limit.
+/// Limits of tokens or cost for a turn and for the session; `None` sets no limit.
 #[data]
 #[derive(Default)]
 #[serde(default)]
@@ -49,14 +49,14 @@ pub(crate) fn spent_budget_reason(
     .or_else(|| {
         over_limit_reason(
             "turn",
-            turn.tokens(),
+            turn.total_tokens(),
             tokens.turn,
             token_count_text,
             "budget_tokens.turn",
         )
     })
     .or_else(|| {
-        let used = session.tokens();
+        let used = session.total_tokens();
         over_limit_reason(
             "session",
             used,

@@ -66,7 +66,7 @@ impl UsageSum {
         };
         match cost {
             Some(usd) => one.usd = usd,
-            None => one.unpriced = one.tokens(),
+            None => one.unpriced = one.total_tokens(),
         }
         one.estimated = usage.estimated;
         self.add_sum(&one);
@@ -85,7 +85,7 @@ impl UsageSum {
     }
 
     /// Returns the sum of input and output tokens.
-    pub(crate) fn tokens(&self) -> u64 {
+    pub(crate) fn total_tokens(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
 }
@@ -157,7 +157,7 @@ impl CostLedger {
             return;
         }
         let missed = UsageSum {
-            input: tokens.saturating_sub(self.this_turn.tokens()),
+            input: tokens.saturating_sub(self.this_turn.total_tokens()),
             usd: (usd - self.this_turn.usd).max(0.0),
             estimated: true,
             ..UsageSum::default()
@@ -171,9 +171,9 @@ impl CostLedger {
         }
     }
 
-    /// Counts an answer: to a step of an agent, or to a question of a plugin or the host outside of
-    /// the conversation.
-    pub(crate) fn note_answer(
+    /// Counts the tokens and the cost of a model's answer: in a step of an agent, or to a question
+    /// that a plugin or the host asked outside of the conversation.
+    pub(crate) fn record_answer_cost(
         &mut self,
         purpose: &Purpose,
         model: &str,
@@ -196,7 +196,7 @@ impl CostLedger {
     }
 
     /// Counts an answer that arrived while a skill was active.
-    pub(crate) fn note_skill_answer(&mut self, skill: &str, usage: &Usage, cost: Option<f64>) {
+    pub(crate) fn record_skill_answer(&mut self, skill: &str, usage: &Usage, cost: Option<f64>) {
         map_entry(&mut self.skills, skill).add_request(usage, cost);
     }
 
@@ -253,13 +253,13 @@ mod tests {
         let mut ledger = CostLedger::default();
         for (at, input) in [(at(0, 2), 10), (at(1, 1), 100), (at(0, 2), 1)] {
             ledger.reset_turn_if_new(&at);
-            ledger.note_answer(&Purpose::Step, "m", &usage(input, 0), None);
+            ledger.record_answer_cost(&Purpose::Step, "m", &usage(input, 0), None);
         }
-        assert_eq!(ledger.this_turn.tokens(), 111);
+        assert_eq!(ledger.this_turn.total_tokens(), 111);
         ledger.reset_turn_if_new(&at(0, 3));
         assert_eq!(ledger.this_turn, UsageSum::default());
         assert_eq!(
-            (ledger.session.tokens(), ledger.session.unpriced),
+            (ledger.session.total_tokens(), ledger.session.unpriced),
             (111, 111)
         );
     }
@@ -272,11 +272,11 @@ mod tests {
             (Purpose::Plugin("search".to_owned()), 2),
             (Purpose::Host("reflect".to_owned()), 4),
         ] {
-            ledger.note_answer(&purpose, "m", &usage(input, 0), None);
+            ledger.record_answer_cost(&purpose, "m", &usage(input, 0), None);
         }
-        let of = |name: &str| ledger.plugins[name].tokens();
+        let of = |name: &str| ledger.plugins[name].total_tokens();
         assert_eq!((of("search"), of(HOST)), (2, 4));
-        assert_eq!(ledger.session.tokens(), 7);
+        assert_eq!(ledger.session.total_tokens(), 7);
     }
 
     #[test]

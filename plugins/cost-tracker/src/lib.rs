@@ -74,9 +74,9 @@ mod cost_tracker {
         let skill = caller::skill();
         let is_new = update_ledger(&call_position(), |ledger| {
             let is_new = !ledger.models.contains_key(model);
-            ledger.note_answer(purpose, model, usage, cost);
+            ledger.record_answer_cost(purpose, model, usage, cost);
             if let Some(skill) = skill {
-                ledger.note_skill_answer(&skill, usage, cost);
+                ledger.record_skill_answer(&skill, usage, cost);
             }
             is_new
         })?;
@@ -119,9 +119,9 @@ mod cost_tracker {
         update_ledger(&call_position(), |ledger| {
             Observed::default()
                 .metric("cost.turn.usd", ledger.this_turn.usd)
-                .metric("cost.turn.tokens", ledger.this_turn.tokens() as f64)
+                .metric("cost.turn.tokens", ledger.this_turn.total_tokens() as f64)
                 .metric("cost.session.usd", ledger.session.usd)
-                .metric("cost.session.tokens", ledger.session.tokens() as f64)
+                .metric("cost.session.tokens", ledger.session.total_tokens() as f64)
         })
     }
 
@@ -132,7 +132,7 @@ mod cost_tracker {
                 None => Observed::default(),
                 Some(sum) => Observed::default()
                     .metric("cost.skill.usd", sum.usd)
-                    .metric("cost.skill.tokens", sum.tokens() as f64),
+                    .metric("cost.skill.tokens", sum.total_tokens() as f64),
             }
         })
     }

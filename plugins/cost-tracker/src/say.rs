@@ -20,7 +20,7 @@ pub(crate) fn format_dollars(usd: f64) -> String {
 /// of tokens if no token has a price.
 fn format_cost(sum: &UsageSum) -> String {
     let about = if sum.estimated { "about " } else { "" };
-    match (sum.unpriced, sum.tokens()) {
+    match (sum.unpriced, sum.total_tokens()) {
         (0, _) => format!("{about}{}", format_dollars(sum.usd)),
         (unpriced, all) if unpriced == all => {
             format!("{about}{all} tokens without a price")
@@ -49,27 +49,28 @@ pub(crate) fn ledger_summary(ledger: &CostLedger, has_details: bool) -> Option<S
             );
             (tool.usd, tool.tokens, said)
         });
-        text += &format_expensive_rows("models", sums_by_cost(&ledger.models));
-        text += &format_expensive_rows("plugins", sums_by_cost(&ledger.plugins));
-        text += &format_expensive_rows("skills", sums_by_cost(&ledger.skills));
+        text += &format_expensive_rows("models", sort_sums_by_cost(&ledger.models));
+        text += &format_expensive_rows("plugins", sort_sums_by_cost(&ledger.plugins));
+        text += &format_expensive_rows("skills", sort_sums_by_cost(&ledger.skills));
         text += &format_expensive_rows("results of tools, estimated", tools.collect());
     }
     Some(text)
 }
 
-fn sums_by_cost(of: &BTreeMap<String, UsageSum>) -> Vec<(f64, u64, String)> {
+fn sort_sums_by_cost(of: &BTreeMap<String, UsageSum>) -> Vec<(f64, u64, String)> {
     of.iter()
         .map(|(name, sum)| {
             (
                 sum.usd,
-                sum.tokens(),
+                sum.total_tokens(),
                 format!("{name} {}", format_cost(sum)),
             )
         })
         .collect()
 }
 
-/// Lists the most expensive rows of a kind; rows of equal cost are ordered by tokens.
+/// Formats the list of the most expensive rows, which `what` names, such as models or tools; rows
+/// of equal cost are ordered by tokens.
 fn format_expensive_rows(what: &str, mut rows: Vec<(f64, u64, String)>) -> String {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
     rows.truncate(MAX_LISTED);

@@ -38,7 +38,7 @@ fn usage_of_tokens(input: u64, output: u64) -> Usage {
 }
 
 /// Returns the host's price for the models of these tests.
-fn cost(model: &str, used: &Usage) -> Option<f64> {
+fn request_cost_usd(model: &str, used: &Usage) -> Option<f64> {
     let (input, output) = match model {
         "sonnet" => (3.0, 15.0),
         "mini" => (0.25, 2.0),
@@ -61,7 +61,7 @@ fn answer_step(turn: u32, model: &str, used: Usage) -> Result<Observed, String> 
     if let Some(why) = pre_reason(request).unwrap().block {
         return Err(why);
     }
-    let response = testing::wire_response(model, used).with_cost(cost(model, &used));
+    let response = testing::wire_response(model, used).with_cost(request_cost_usd(model, &used));
     Ok(after_response(&response).unwrap())
 }
 
@@ -105,7 +105,7 @@ fn a_turn_ends_with_the_cost_of_the_turn_and_the_session() {
 }
 
 #[test]
-fn a_spent_budget_refuses_the_next_request_and_a_new_turn_has_its_own() {
+fn a_spent_budget_refuses_the_next_request_and_each_turn_has_its_own_budget() {
     start_plugin(json!({"budget_usd": {"turn": 0.01}}));
     answer_step(1, "gpt-4", usage_of_tokens(1_000, 0)).unwrap();
     let why = answer_step(1, "gpt-4", usage_of_tokens(1, 0)).unwrap_err();

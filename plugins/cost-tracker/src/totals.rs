@@ -23,17 +23,17 @@ const MAX_READ: usize = 2 * MAX_SESSIONS;
 /// Prefix of the store keys of sessions. Session ids sort by time.
 const PREFIX: &str = "session/";
 
-/// Store key of [`MergedSessionsSum`].
+/// Store key of [`RemovedSessionsSum`].
 const EARLIER: &str = "earlier";
 
-/// Store key of [`CachedSums`].
+/// Store key of [`CachedCostSums`].
 const READ: &str = "read";
 
 /// Sum of the old sessions that no longer have a total of their own.
 #[data]
 #[derive(Default)]
 #[serde(default)]
-struct MergedSessionsSum {
+struct RemovedSessionsSum {
     #[serde(flatten)]
     sum: UsageSum,
     /// Keys of sessions whose totals are already in this sum but not yet removed from the store. If
@@ -46,7 +46,7 @@ struct MergedSessionsSum {
 #[data]
 #[derive(Default)]
 #[serde(default)]
-struct CachedSums {
+struct CachedCostSums {
     /// Time at which the sums of all sessions were read, in milliseconds since 1970.
     at_ms: u64,
     earlier: UsageSum,
@@ -54,8 +54,8 @@ struct CachedSums {
     sums: BTreeMap<String, UsageSum>,
 }
 
-impl CachedSums {
-    /// Whether the cached sums may still be used at this time.
+impl CachedCostSums {
+    /// Whether the cached sums are still recent enough at the time `now_ms`.
     fn is_fresh(&self, now_ms: u64) -> bool {
         let age = now_ms.checked_sub(self.at_ms);
         age.is_some_and(|age| u128::from(age) < READ_HOLDS.as_millis())
@@ -63,8 +63,8 @@ impl CachedSums {
 }
 
 thread_local! {
-    /// Copy of [`CachedSums`] in memory, as this session last read it from the store.
-    static LAST_READ: RefCell<CachedSums> = RefCell::default();
+    /// Copy of [`CachedCostSums`] in memory, as this session last read it from the store.
+    static LAST_READ: RefCell<CachedCostSums> = RefCell::default();
 }
 
 /// Stores the sum of a session, and returns the sum over all sessions, in which the sums of other
@@ -87,10 +87,15 @@ pub(crate) fn store_total(session: &str, sum: &UsageSum) -> Result<UsageSum, Err
     Ok(all)
 }
 
-/// Returns the cached sums in the store, and adds the session with the key `own` to them if it is
-/// missing. Reads the sums of all sessions again if the cache is too old or too large.
-fn cached_sums_with_session(own: &str, sum: &UsageSum, now_ms: u64) -> Result<CachedSums, Error> {
-    let mut read: CachedSums = store::get_json(READ)?.unwrap_or_default();
+/// Returns the sums of the sessions from the cache in the plugin's store, and adds the session with
+/// the key `own` to the cache if it is missing. Reads the sums of all sessions again if the cache
+/// is too old or too large.
+fn cached_sums_with_session(
+    own: &str,
+    sum: &UsageSum,
+    now_ms: u64,
+) -> Result<CachedCostSums, Error> {
+    let mut read: CachedCostSums = store::get_json(READ)?.unwrap_or_default();
     let is_known = read.sums.contains_key(own);
     if !read.is_fresh(now_ms) || !is_known && read.sums.len() >= MAX_READ {
         read = read_all_sums(now_ms)?;
@@ -102,10 +107,10 @@ fn cached_sums_with_session(own: &str, sum: &UsageSum, now_ms: u64) -> Result<Ca
     Ok(read)
 }
 
-/// Reads the sums of all sessions, and merges the oldest ones into [`MergedSessionsSum`] when there
-/// are too many.
-fn read_all_sums(now_ms: u64) -> Result<CachedSums, Error> {
-    let mut earlier: MergedSessionsSum = store::get_json(EARLIER)?.unwrap_or_default();
+/// Reads the sums of all sessions, and merges the oldest ones into [`RemovedSessionsSum`] when
+/// there are too many.
+fn read_all_sums(now_ms: u64) -> Result<CachedCostSums, Error> {
+    let mut earlier: RemovedSessionsSum = store::get_json(EARLIER)?.unwrap_or_default();
     remove_merged_sessions(&mut earlier)?;
     let mut old = store::keys(PREFIX)?;
     let kept = old.split_off(old.len().saturating_sub(MAX_SESSIONS));
@@ -125,15 +130,16 @@ fn read_all_sums(now_ms: u64) -> Result<CachedSums, Error> {
             sums.insert(key, sum);
         }
     }
-    Ok(CachedSums {
+    Ok(CachedCostSums {
         at_ms: now_ms,
         earlier: earlier.sum,
         sums,
     })
 }
 
-/// Removes from the store the totals that are already in the sum of the old sessions.
-fn remove_merged_sessions(earlier: &mut MergedSessionsSum) -> Result<(), Error> {
+/// Removes from the store the totals of single sessions that were already added to the sum of the
+/// oldest sessions.
+fn remove_merged_sessions(earlier: &mut RemovedSessionsSum) -> Result<(), Error> {
     if earlier.removing.is_empty() {
         return Ok(());
     }
@@ -187,7 +193,7 @@ mod tests {
         rind_sdk::testing::reset();
         keep(1);
         keep(2);
-        let earlier = MergedSessionsSum {
+        let earlier = RemovedSessionsSum {
             sum: sum(),
             removing: vec![format!("{PREFIX}0001")],
         };
@@ -204,7 +210,7 @@ mod tests {
         keep(2);
         store::remove(&format!("{PREFIX}0001")).unwrap();
         assert_eq!(keep(2), 2);
-        let mut read: CachedSums = store::get_json(READ).unwrap().unwrap();
+        let mut read: CachedCostSums = store::get_json(READ).unwrap().unwrap();
         read.at_ms -= 300_000;
         store::set_json(READ, &read).unwrap();
         assert_eq!(keep(2), 1);

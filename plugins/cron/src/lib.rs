@@ -41,7 +41,8 @@ mod cron {
     /// the plugin first read the job.
     #[data]
     struct LastRun {
-        /// Schedule and time zone that the job had when this was stored.
+        /// Schedule and time zone that the job had when this was stored. If they have changed, the
+        /// stored time no longer applies.
         schedule: String,
         /// Scheduled time of the run, in milliseconds since 1970.
         at: i64,
@@ -93,22 +94,22 @@ mod cron {
             let left = u64::try_from(next - now).unwrap_or(0);
             let until = WakeConditions::new().timeout(Duration::from_millis(left).min(LOOK));
             if matches!(waiting::wait(&until)?, Wakeup::Shutdown) {
-                return run_again("the host ends");
+                return schedule_next_run("the host ends");
             }
         }
     }
 
-    fn job_zone<'a>(settings: &'a CronSettings, job: &'a CronJob) -> &'a str {
+    fn job_time_zone<'a>(settings: &'a CronSettings, job: &'a CronJob) -> &'a str {
         job.timezone.as_deref().unwrap_or(&settings.timezone)
     }
 
     /// Returns the schedule and the time zone of a job as one text, to detect changes of either.
     fn schedule_text(settings: &CronSettings, job: &CronJob) -> String {
-        format!("{} {}", job.schedule, job_zone(settings, job))
+        format!("{} {}", job.schedule, job_time_zone(settings, job))
     }
 
     fn find_job_due_run(settings: &CronSettings, job: &CronJob, now: i64) -> Result<DueRun, Error> {
-        let (zone, jitter) = (job_zone(settings, job), settings.jitter_seconds);
+        let (zone, jitter) = (job_time_zone(settings, job), settings.jitter_seconds);
         let schedule = JobSchedule::parse(&job.name, &job.schedule, zone, jitter)?;
         let last: Option<LastRun> = store::get_json(&job.name)?;
         let last = last.filter(|last| last.schedule == schedule_text(settings, job));
@@ -147,10 +148,10 @@ mod cron {
             Err(error) => format!("{} failed: {}", job.name, error.message()),
         };
         log::info(format_args!("{text}"));
-        run_again(&text)
+        schedule_next_run(&text)
     }
 
-    fn run_again(reason: &str) -> Result<LoopOutcome, Error> {
+    fn schedule_next_run(reason: &str) -> Result<LoopOutcome, Error> {
         Ok(LoopOutcome::Again {
             after: Duration::from_millis(100),
             reason: reason.to_owned(),

@@ -78,7 +78,7 @@ impl JobSchedule {
             before = self.cron.find_previous_occurrence(at, false).ok();
         }
         let from = self.time_in_zone(now_ms.max(last_ms))?;
-        let waiting = delayed_start(self, now_ms, last_ms)?;
+        let waiting = next_delayed_start(self, now_ms, last_ms)?;
         let next = self.cron.find_next_occurrence(&from, false).ok();
         let next = next.map(|at| at.timestamp().as_millisecond());
         let next = next.map(|ms| ms.saturating_add(self.jitter_delay_ms(ms)));
@@ -104,8 +104,9 @@ impl JobSchedule {
     }
 }
 
-/// Returns the start of a run whose scheduled time has come but whose delay has not passed yet.
-fn delayed_start(job: &JobSchedule, now_ms: i64, last_ms: i64) -> Result<Option<i64>, Error> {
+/// Returns the start of a run, in milliseconds since 1970, if its scheduled time has come but its
+/// random delay has not passed yet.
+fn next_delayed_start(job: &JobSchedule, now_ms: i64, last_ms: i64) -> Result<Option<i64>, Error> {
     let now = job.time_in_zone(now_ms)?;
     let at = job.cron.find_previous_occurrence(&now, true).ok();
     let ms = at.map(|at| at.timestamp().as_millisecond());

@@ -75,7 +75,7 @@ impl NostrEvent {
     }
 
     /// Returns the values of the first tag of this name.
-    pub(crate) fn tag(&self, name: &str) -> Option<&[String]> {
+    pub(crate) fn first_tag_with_name(&self, name: &str) -> Option<&[String]> {
         self.tags_with_name(name).next()
     }
 
@@ -124,7 +124,7 @@ impl Signer {
     }
 
     /// Creates an event and signs it.
-    pub(crate) fn sign(
+    pub(crate) fn sign_event(
         &self,
         kind: u32,
         tags: Vec<Vec<String>>,

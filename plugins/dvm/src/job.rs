@@ -38,12 +38,12 @@ pub(crate) fn accepts_request(event: &NostrEvent, settings: &DvmSettings, pubkey
         && (providers.is_empty() || providers.iter().any(|own| *own == pubkey))
 }
 
-/// Returns the input of a job. The error text is sent to the customer.
+/// Returns the input of a job. The error text is sent to the customer, who requested the job.
 pub(crate) fn job_input(event: &NostrEvent) -> Result<String, String> {
-    if event.tag("encrypted").is_some() {
+    if event.first_tag_with_name("encrypted").is_some() {
         return Err("encrypted requests are not supported".to_owned());
     }
-    if event.tag("bid").is_some() || event.tag("amount").is_some() {
+    if event.first_tag_with_name("bid").is_some() || event.first_tag_with_name("amount").is_some() {
         return Err("payment-required: payments are not supported; ask without a bid".to_owned());
     }
     let mut inputs = Vec::new();
@@ -85,7 +85,7 @@ pub(crate) fn turn_order(input: String, id: &str, settings: &DvmSettings) -> Tur
     order
 }
 
-fn tag(values: &[&str]) -> Vec<String> {
+fn create_nostr_tag(values: &[&str]) -> Vec<String> {
     values.iter().map(|value| (*value).to_owned()).collect()
 }
 
@@ -98,11 +98,11 @@ pub(crate) fn feedback_event(
     now: u64,
 ) -> Result<NostrEvent, Error> {
     let tags = vec![
-        tag(&["status", status, more]),
-        tag(&["e", &job.id]),
-        tag(&["p", &job.pubkey]),
+        create_nostr_tag(&["status", status, more]),
+        create_nostr_tag(&["e", &job.id]),
+        create_nostr_tag(&["p", &job.pubkey]),
     ];
-    signer.sign(FEEDBACK, tags, String::new(), now)
+    signer.sign_event(FEEDBACK, tags, String::new(), now)
 }
 
 /// Creates the result event for a job.
@@ -115,10 +115,10 @@ pub(crate) fn result_event(
     let inputs = job.tags.iter();
     let inputs = inputs.filter(|tag| tag.first().is_some_and(|name| name == "i"));
     let mut tags = vec![
-        tag(&["request", &job.to_json()]),
-        tag(&["e", &job.id]),
-        tag(&["p", &job.pubkey]),
+        create_nostr_tag(&["request", &job.to_json()]),
+        create_nostr_tag(&["e", &job.id]),
+        create_nostr_tag(&["p", &job.pubkey]),
     ];
     tags.extend(inputs.cloned());
-    signer.sign(job.kind.saturating_add(RESULT), tags, answer, now)
+    signer.sign_event(job.kind.saturating_add(RESULT), tags, answer, now)
 }

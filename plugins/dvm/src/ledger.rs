@@ -12,7 +12,8 @@ pub(crate) const MAX_WAITING: usize = 100;
 /// Maximum number of done jobs that are remembered.
 const MAX_DONE: usize = 5_000;
 
-/// Age of a request, in seconds, from which it is ignored, so that its done job can be forgotten.
+/// Age of a request, in seconds, from which the plugin ignores it. The plugin can forget done jobs
+/// whose requests are older.
 pub(crate) const MAX_AGE: u64 = 86_400;
 
 /// Maximum time, in seconds, by which the time of a request may be in the future.
@@ -34,14 +35,14 @@ pub(crate) struct JobAnswer {
     pub(crate) created_at: u64,
 }
 
-fn job_key(state: &str, id: &str) -> String {
+fn job_state_key(state: &str, id: &str) -> String {
     format!("{state}{id}")
 }
 
 /// Whether a job for this request is stored, in any state.
 pub(crate) fn is_job_known(id: &str) -> Result<bool, Error> {
     for state in [TO_DO, ANSWERED, DONE] {
-        if store::get(&job_key(state, id))?.is_some() {
+        if store::get(&job_state_key(state, id))?.is_some() {
             return Ok(true);
         }
     }
@@ -55,12 +56,12 @@ pub(crate) fn oldest_accepted_time(now: u64) -> Result<u64, Error> {
     Ok(floor.max(now.saturating_sub(MAX_AGE)))
 }
 
-/// Stores a request as a job to do. Returns false if there are too many.
+/// Stores a customer's request as a job to do. Returns false if too many jobs are waiting.
 pub(crate) fn add_job(job: &NostrEvent) -> Result<bool, Error> {
     if store::keys(TO_DO)?.len() >= MAX_WAITING {
         return Ok(false);
     }
-    store::set_json(&job_key(TO_DO, &job.id), job)?;
+    store::set_json(&job_state_key(TO_DO, &job.id), job)?;
     Ok(true)
 }
 
@@ -76,8 +77,8 @@ pub(crate) fn requests_to_process() -> Result<Vec<NostrEvent>, Error> {
 
 /// Stores the answer of a job before the answer is published.
 pub(crate) fn store_answer(job: &NostrEvent, answer: &JobAnswer) -> Result<(), Error> {
-    store::set_json(&job_key(ANSWERED, &job.id), answer)?;
-    store::remove(&job_key(TO_DO, &job.id))
+    store::set_json(&job_state_key(ANSWERED, &job.id), answer)?;
+    store::remove(&job_state_key(TO_DO, &job.id))
 }
 
 /// Returns the answers that no relay has accepted yet, with the ids of their requests.
@@ -85,8 +86,9 @@ pub(crate) fn unpublished_answers() -> Result<Vec<(String, JobAnswer)>, Error> {
     let mut answers = Vec::new();
     for own in store::keys(ANSWERED)? {
         let id = own.trim_start_matches(ANSWERED).to_owned();
-        // A crash after the answer was stored may have left the request as a job to do.
-        store::remove(&job_key(TO_DO, &id))?;
+        // After a crash, a request may still be recorded as a job to do although its answer is
+        // stored.
+        store::remove(&job_state_key(TO_DO, &id))?;
         answers.extend(store::get_json::<JobAnswer>(&own)?.map(|answer| (id, answer)));
     }
     Ok(answers)
@@ -107,19 +109,19 @@ pub(crate) fn count_job_toward_limit(now: u64, limit: u32) -> Result<bool, Error
 
 /// Returns the number of times that the turn of a job was interrupted.
 pub(crate) fn count_interruptions(id: &str) -> Result<u32, Error> {
-    Ok(store::get_json(&job_key(TRIES, id))?.unwrap_or(0))
+    Ok(store::get_json(&job_state_key(TRIES, id))?.unwrap_or(0))
 }
 
 /// Stores the number of times that the turn of a job was interrupted.
 pub(crate) fn set_interruptions(id: &str, n: u32) -> Result<(), Error> {
-    store::set_json(&job_key(TRIES, id), &n)
+    store::set_json(&job_state_key(TRIES, id), &n)
 }
 
 /// Marks a job as done, after a relay accepted its answer.
 pub(crate) fn mark_job_done(id: &str, created_at: u64) -> Result<(), Error> {
-    store::set_json(&job_key(DONE, id), &created_at)?;
-    store::remove(&job_key(TRIES, id))?;
-    store::remove(&job_key(ANSWERED, id))
+    store::set_json(&job_state_key(DONE, id), &created_at)?;
+    store::remove(&job_state_key(TRIES, id))?;
+    store::remove(&job_state_key(ANSWERED, id))
 }
 
 /// Forgets done jobs whose requests are too old to be accepted again. If too many done jobs remain,

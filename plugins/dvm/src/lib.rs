@@ -37,7 +37,7 @@ mod dvm {
     const MAX_READ: usize = 50;
 
     /// State of one run of the loop.
-    struct RunState {
+    struct DvmRunState {
         settings: DvmSettings,
         signer: Signer,
         pubkey: String,
@@ -45,11 +45,12 @@ mod dvm {
     }
 
     /// Result of the turn of a job.
-    enum JobEnd {
+    enum JobTurnResult {
         Answer(String),
         /// The turn gave no answer, for this reason.
         Failed(String),
-        /// The host shuts down; the job continues after the next start.
+        /// The host shuts down before the turn has a result; the job continues after the host's
+        /// next start.
         Later,
     }
 
@@ -69,17 +70,17 @@ mod dvm {
         log::info(format_args!("the public key is {pubkey}"));
         ledger::forget_old_jobs(now_s())?;
         let relays = Relays::new(&settings.relays);
-        let mut desk = RunState {
+        let mut desk = DvmRunState {
             settings,
             signer,
             pubkey,
             relays,
         };
-        desk.listen()
+        desk.process_jobs()
     }
 
-    impl RunState {
-        fn listen(&mut self) -> Result<LoopOutcome, Error> {
+    impl DvmRunState {
+        fn process_jobs(&mut self) -> Result<LoopOutcome, Error> {
             let started = now_s();
             loop {
                 let now = now_s();
@@ -87,7 +88,7 @@ mod dvm {
                 if self.relays.connect(now, &self.settings.kinds, since) {
                     self.publish_answers(now)?;
                 }
-                for said in self.relays.read(now, MAX_READ) {
+                for said in self.relays.read_messages(now, MAX_READ) {
                     self.handle_relay_message(said, now)?;
                 }
                 let limit = self.settings.jobs_per_hour;
@@ -96,20 +97,20 @@ mod dvm {
                     && ledger::count_job_toward_limit(now, limit)?
                 {
                     if !self.run_job(&job)? {
-                        return run_again("the host ends");
+                        return schedule_next_run("the host ends");
                     }
                     continue;
                 }
                 if now.saturating_sub(started) >= RUN_AGE {
-                    return run_again("connects anew");
+                    return schedule_next_run("connects anew");
                 }
                 let pause = self
                     .relays
-                    .time_to_next_connect(now)
+                    .time_until_next_connection(now)
                     .map_or(LOOK, |next| next.min(LOOK));
                 let until = WakeConditions::new().timeout(pause).message();
                 if matches!(waiting::wait(&until)?, Wakeup::Shutdown) {
-                    return run_again("the host ends");
+                    return schedule_next_run("the host ends");
                 }
             }
         }
@@ -161,18 +162,18 @@ mod dvm {
                     self.relays.publish(&processing, now);
                     self.run_turn(input, &request.id)?
                 }
-                Err(why) => JobEnd::Failed(why),
+                Err(why) => JobTurnResult::Failed(why),
             };
             let now = now_s();
             let feedback =
                 |status, more: &str| job::feedback_event(&self.signer, request, status, more, now);
             let events = match end {
-                JobEnd::Later => return Ok(false),
-                JobEnd::Answer(text) => vec![
+                JobTurnResult::Later => return Ok(false),
+                JobTurnResult::Answer(text) => vec![
                     job::result_event(&self.signer, request, text, now)?,
                     feedback("success", "")?,
                 ],
-                JobEnd::Failed(why) => {
+                JobTurnResult::Failed(why) => {
                     log::warn(format_args!("the job {} failed: {why}", request.id));
                     vec![feedback("error", &why)?]
                 }
@@ -191,7 +192,7 @@ mod dvm {
         /// Runs the turn of a job. The id of the turn's input is derived from the id of the
         /// request, so that the session runs the input only once, even after a crash. If the turn
         /// fails, the reason is logged for the operator and not sent to the customer.
-        fn run_turn(&self, input: String, id: &str) -> Result<JobEnd, Error> {
+        fn run_turn(&self, input: String, id: &str) -> Result<JobTurnResult, Error> {
             let order = job::turn_order(input, id, &self.settings);
             let mut n_failed = 0;
             loop {
@@ -199,33 +200,36 @@ mod dvm {
                 let order = order.clone().input_id(format!("{id}.{n}"));
                 match turns::run(&order) {
                     Ok(report) if report.state == "done" => {
-                        return Ok(JobEnd::Answer(report.answer));
+                        return Ok(JobTurnResult::Answer(report.answer));
                     }
                     Ok(report) if report.state == "cancelled" => {
                         ledger::set_interruptions(id, n + 1)?;
                         if wait_for_shutdown(Duration::ZERO)? {
-                            return Ok(JobEnd::Later);
+                            return Ok(JobTurnResult::Later);
                         }
                         if n + 1 >= MAX_TRIES {
-                            return Ok(JobEnd::Failed("the job was cancelled".to_owned()));
+                            return Ok(JobTurnResult::Failed("the job was cancelled".to_owned()));
                         }
                         continue;
                     }
                     Ok(report) => {
                         log::warn(format_args!("{}: {}", report.session, report.answer));
-                        return Ok(JobEnd::Failed(format!("the job ended: {}", report.state)));
+                        return Ok(JobTurnResult::Failed(format!(
+                            "the job ended: {}",
+                            report.state
+                        )));
                     }
                     Err(Error::Limit(_)) => {}
                     Err(error) => {
                         n_failed += 1;
                         log::error(error.message());
                         if n_failed >= MAX_TRIES {
-                            return Ok(JobEnd::Failed("the service failed".to_owned()));
+                            return Ok(JobTurnResult::Failed("the service failed".to_owned()));
                         }
                     }
                 }
                 if wait_for_shutdown(RETRY)? {
-                    return Ok(JobEnd::Later);
+                    return Ok(JobTurnResult::Later);
                 }
             }
         }
@@ -241,7 +245,7 @@ mod dvm {
         }
     }
 
-    /// Waits for `time`. Returns true if the host shuts down.
+    /// Waits for `time`, or until the host shuts down. Returns true if the host shuts down.
     fn wait_for_shutdown(time: Duration) -> Result<bool, Error> {
         let until = WakeConditions::new().timeout(time);
         Ok(matches!(waiting::wait(&until)?, Wakeup::Shutdown))
@@ -252,7 +256,7 @@ mod dvm {
         now.map_or(0, |now| now.as_secs())
     }
 
-    fn run_again(reason: &str) -> Result<LoopOutcome, Error> {
+    fn schedule_next_run(reason: &str) -> Result<LoopOutcome, Error> {
         Ok(LoopOutcome::Again {
             after: Duration::from_millis(100),
             reason: reason.to_owned(),

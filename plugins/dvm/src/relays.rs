@@ -1,5 +1,5 @@
-//! Keeps connections to relays: reconnects with a growing pause, and verifies the events that
-//! relays send.
+//! Keeps connections to the configured Nostr relays open: reconnects with a growing pause, and
+//! verifies the events that relays send.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ impl Relays {
     }
 
     /// Returns the time until the next connection attempt; `None` if all relays are connected.
-    pub(crate) fn time_to_next_connect(&self, now: u64) -> Option<Duration> {
+    pub(crate) fn time_until_next_connection(&self, now: u64) -> Option<Duration> {
         let lost = self.0.iter().filter(|relay| relay.connection.is_none());
         let at = lost.map(|relay| relay.at).min()?;
         Some(Duration::from_secs(at.saturating_sub(now).max(1)))
@@ -107,7 +107,7 @@ impl Relays {
     }
 
     /// Reads the messages that arrived on all connections, at most `max` from each.
-    pub(crate) fn read(&mut self, now: u64, max: usize) -> Vec<RelayMessage> {
+    pub(crate) fn read_messages(&mut self, now: u64, max: usize) -> Vec<RelayMessage> {
         let mut said = Vec::new();
         for relay in &mut self.0 {
             relay.read(now, max, &mut said);
@@ -172,7 +172,8 @@ impl Relay {
 #[derive(Debug, PartialEq, Eq)]
 struct ForgedEvent;
 
-/// Parses a message of a relay. Returns `None` for messages that the plugin does not use.
+/// Parses a message of a relay. Returns `None` for a message that the plugin does not use, and an
+/// error for an event that is malformed or has a wrong id or signature.
 fn parse_message(text: &str) -> Result<Option<RelayMessage>, ForgedEvent> {
     if text.len() > MAX_EVENT_BYTES {
         return Ok(None);

@@ -34,7 +34,7 @@ fn event_tags(tags: &[&[&str]]) -> Vec<Vec<String>> {
 fn job_request(wanted: &[&[&str]]) -> NostrEvent {
     let customer = Signer::parse(CUSTOMER).unwrap();
     customer
-        .sign(5050, event_tags(wanted), String::new(), now())
+        .sign_event(5050, event_tags(wanted), String::new(), now())
         .unwrap()
 }
 
@@ -108,7 +108,10 @@ impl TestPlugin {
     fn published_lines(&self) -> Vec<String> {
         let published = self.published.borrow();
         let told = published.iter().map(|event| {
-            let status = event.tag("status").unwrap_or_default().join(" ");
+            let status = event
+                .first_tag_with_name("status")
+                .unwrap_or_default()
+                .join(" ");
             format!("{} {}{}", event.kind, status.trim(), event.content)
         });
         told.collect()
@@ -128,7 +131,7 @@ fn turn_report(state: &str) -> TurnReport {
     }
 }
 
-fn run_reason() -> String {
+fn reason_to_run_again() -> String {
     match run() {
         Ok(LoopOutcome::Again { reason, .. }) => reason,
         other => format!("{other:?}"),
@@ -138,16 +141,16 @@ fn run_reason() -> String {
 const DONE: [&str; 3] = ["7000 processing", "6050 forty-two", "7000 success"];
 
 #[test]
-fn a_request_has_one_result_and_feedback() {
+fn a_job_request_is_answered_with_one_result_and_with_feedback() {
     let job = job_request(&[&["i", "what is six by seven?", "text"]]);
     let machine = TestPlugin::new(&[subscription_event(&job), subscription_event(&job)], true);
-    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(reason_to_run_again(), "the host ends");
     assert_eq!(machine.published_lines(), DONE);
     let result = machine.published.borrow()[1].clone();
-    assert_eq!(result.tag("e").unwrap()[0], job.id);
-    assert_eq!(result.tag("p").unwrap()[0], job.pubkey);
+    assert_eq!(result.first_tag_with_name("e").unwrap()[0], job.id);
+    assert_eq!(result.first_tag_with_name("p").unwrap()[0], job.pubkey);
     assert_eq!(
-        from_str::<NostrEvent>(&result.tag("request").unwrap()[0]).unwrap(),
+        from_str::<NostrEvent>(&result.first_tag_with_name("request").unwrap()[0]).unwrap(),
         job
     );
     let orders = machine.orders.borrow().clone();
@@ -155,7 +158,7 @@ fn a_request_has_one_result_and_feedback() {
     assert_eq!(orders[0].preset.as_deref(), Some("minimal"));
     assert_eq!(orders[0].input_id, Some(format!("{}.0", job.id)));
     // At the next start the relay sends the same request again.
-    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(reason_to_run_again(), "the host ends");
     assert_eq!(machine.published_lines().len(), 3);
     assert_eq!(store::keys("done.").unwrap().len(), 1);
 }
@@ -164,10 +167,10 @@ fn a_request_has_one_result_and_feedback() {
 fn an_answer_that_no_relay_accepted_is_published_again_unchanged() {
     let job = job_request(&[&["i", "ask", "text"]]);
     let machine = TestPlugin::new(&[subscription_event(&job)], false);
-    run_reason();
+    reason_to_run_again();
     assert_eq!(machine.published_lines(), DONE);
     machine.answer_as_relay(&[subscription_event(&job)], true);
-    run_reason();
+    reason_to_run_again();
     assert_eq!(machine.published_lines()[3..], DONE[1..]);
     let published = machine.published.borrow().clone();
     assert_eq!(published[1], published[3]);
@@ -218,7 +221,7 @@ fn forged_requests_of_a_relay_are_ignored() {
         .chain(junk.iter().map(message_event))
         .collect();
     let machine = TestPlugin::new(&all, true);
-    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(reason_to_run_again(), "the host ends");
     assert!(machine.published_lines().is_empty() && machine.orders.borrow().is_empty());
 }
 
@@ -232,7 +235,7 @@ fn a_relay_that_sends_many_forged_events_is_disconnected() {
     let mut all = vec![subscription_event(&forged); 20];
     all.push(subscription_event(&job));
     let machine = TestPlugin::new(&all, true);
-    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(reason_to_run_again(), "the host ends");
     assert!(machine.published_lines().is_empty());
 }
 
@@ -243,7 +246,7 @@ fn requests_for_other_providers_and_too_old_or_future_requests_are_ignored() {
     let at = |kind, created_at| {
         subscription_event(
             &customer
-                .sign(kind, input.clone(), String::new(), created_at)
+                .sign_event(kind, input.clone(), String::new(), created_at)
                 .unwrap(),
         )
     };
@@ -255,7 +258,7 @@ fn requests_for_other_providers_and_too_old_or_future_requests_are_ignored() {
         subscription_event(&elsewhere),
     ];
     let machine = TestPlugin::new(&all, true);
-    run_reason();
+    reason_to_run_again();
     assert!(machine.published_lines().is_empty());
 }
 
@@ -282,7 +285,7 @@ fn an_unsupported_request_is_an_error_for_the_customer() {
         ),
     ] {
         let machine = TestPlugin::new(&[subscription_event(&job_request(wanted))], true);
-        run_reason();
+        reason_to_run_again();
         let told = machine.published_lines();
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(
@@ -303,7 +306,7 @@ fn the_customer_learns_of_a_failed_turn_without_its_reason() {
             ..turn_report("failed")
         })
     });
-    run_reason();
+    reason_to_run_again();
     assert_eq!(
         machine.published_lines(),
         ["7000 processing", "7000 error the job ended: failed"]
@@ -311,14 +314,14 @@ fn the_customer_learns_of_a_failed_turn_without_its_reason() {
 }
 
 #[test]
-fn a_job_that_the_end_of_the_host_interrupts_goes_on_at_the_next_start() {
+fn a_job_interrupted_by_the_end_of_the_host_continues_at_the_next_start() {
     let job = job_request(&[&["i", "ask", "text"]]);
     let machine = TestPlugin::new(&[subscription_event(&job)], true);
     machine.answer_turns_with(|_| Ok(turn_report("cancelled")));
-    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(reason_to_run_again(), "the host ends");
     assert_eq!(machine.published_lines(), ["7000 processing"]);
     machine.answer_turns_with(|_| Ok(turn_report("done")));
-    run_reason();
+    reason_to_run_again();
     assert_eq!(machine.published_lines()[1..], DONE);
     let ids: Vec<_> = machine
         .orders
@@ -342,7 +345,7 @@ fn a_lost_relay_is_reconnected_after_growing_pauses() {
         seen.borrow_mut().push(until.timeout_ms.unwrap_or_default());
         Ok(Wakeup::Shutdown)
     });
-    run_reason();
+    reason_to_run_again();
     assert_eq!(*waits.borrow(), [1000]);
     assert!(machine.published_lines().is_empty());
 }

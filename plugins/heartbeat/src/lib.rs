@@ -64,7 +64,7 @@ mod heartbeat {
                 Wakeup::Message(message) => {
                     return run_due_turn(&settings, &message.text, now_ms());
                 }
-                Wakeup::Shutdown => return run_again("the host ends"),
+                Wakeup::Shutdown => return schedule_next_run("the host ends"),
                 Wakeup::Timer | Wakeup::Changed(_) | Wakeup::Connection(_) => {}
             }
         }
@@ -90,7 +90,7 @@ mod heartbeat {
         // Store the time before the turn runs, so that a failed turn is not repeated immediately.
         store::set_json(LAST, &now)?;
         let Some(input) = turn_input(settings, message)? else {
-            return run_again(&format!("no open work in {}", settings.file));
+            return schedule_next_run(&format!("no open work in {}", settings.file));
         };
         let mut order = TurnOrder::new(input);
         if settings.session == "kept" {
@@ -104,13 +104,13 @@ mod heartbeat {
         let first = answer.lines().next().unwrap_or_default();
         if report.state == "done" && answer.contains(NOTHING) {
             status::set("");
-            return run_again("nothing needs attention");
+            return schedule_next_run("nothing needs attention");
         }
         log::info(format_args!("{}: {answer}", report.state));
         status::set(first);
         match report.state.as_str() {
-            "done" => run_again(first),
-            state => run_again(&format!("{state}: {first}")),
+            "done" => schedule_next_run(first),
+            state => schedule_next_run(&format!("{state}: {first}")),
         }
     }
 
@@ -140,7 +140,7 @@ mod heartbeat {
         Ok(Some(input.trim_start().to_owned()))
     }
 
-    fn run_again(reason: &str) -> Result<LoopOutcome, Error> {
+    fn schedule_next_run(reason: &str) -> Result<LoopOutcome, Error> {
         Ok(LoopOutcome::Again {
             after: Duration::from_millis(100),
             reason: reason.to_owned(),

@@ -7,7 +7,7 @@ use rind_sdk::types::Error;
 
 /// Hours of the day in which no turn is run.
 pub(crate) struct QuietHours {
-    /// Start (inclusive) and end (exclusive) of the range; `None` if no quiet hours are configured.
+    /// Start (inclusive) and end (exclusive) of the quiet hours; `None` if none are configured.
     hours: Option<(Time, Time)>,
     zone: TimeZone,
 }

@@ -1,4 +1,5 @@
-//! Tests of turns and quiet hours, with a simulated file and clock.
+//! Tests when the plugin runs a turn, and its quiet hours. The clock and the file `HEARTBEAT.md`
+//! are simulated.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -46,7 +47,7 @@ fn set_up(file: &str, quiet: &str, answer: &str) -> Rc<RefCell<Vec<String>>> {
     inputs
 }
 
-fn run_reason() -> String {
+fn reason_to_run_again() -> String {
     match run() {
         Ok(LoopOutcome::Again { reason, .. }) => reason,
         other => format!("{other:?}"),
@@ -80,24 +81,24 @@ fn quiet_hours_may_cross_midnight_and_use_the_time_zone() {
 #[test]
 fn a_turn_is_run_once_per_interval_with_the_text_of_the_file() {
     let inputs = set_up("# Work\n- answer the mail\n", "", "I answered it.\nMore.");
-    assert_eq!(run_reason(), "I answered it.");
+    assert_eq!(reason_to_run_again(), "I answered it.");
     assert_eq!(testing::status(), "I answered it.");
     assert!(inputs.borrow()[0].starts_with("# Work\n- answer the mail\n\nLook after"));
     // The next turn is not due yet.
-    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(reason_to_run_again(), "the host ends");
     assert_eq!(inputs.borrow().len(), 1);
     // A time in the future, from before the clock was set back, does not prevent the next turn.
     store::set_json("last", &u64::MAX).unwrap();
-    assert_eq!(run_reason(), "I answered it.");
+    assert_eq!(reason_to_run_again(), "I answered it.");
 }
 
 #[test]
 fn no_open_work_runs_no_turn_and_a_turn_without_findings_shows_nothing() {
     let inputs = set_up("# Work\n\n", "", "x");
-    assert_eq!(run_reason(), "no open work in HEARTBEAT.md");
+    assert_eq!(reason_to_run_again(), "no open work in HEARTBEAT.md");
     assert!(inputs.borrow().is_empty());
     set_up("look", "", "HEARTBEAT_OK");
-    assert_eq!(run_reason(), "nothing needs attention");
+    assert_eq!(reason_to_run_again(), "nothing needs attention");
     assert_eq!(testing::status(), "");
 }
 
@@ -111,14 +112,14 @@ fn a_message_begins_a_turn_at_once_also_in_quiet_hours() {
             text: "the build is red".to_owned(),
         }))
     });
-    assert_eq!(run_reason(), "done");
+    assert_eq!(reason_to_run_again(), "done");
     assert!(inputs.borrow()[0].starts_with("Message: the build is red"));
 }
 
 #[test]
-fn a_turn_that_is_refused_is_not_tried_again_at_once() {
+fn a_refused_turn_is_not_retried_immediately() {
     set_up("look", "", "x");
     testing::answer_turns(|_| Err(Error::Failed("the session is open elsewhere".to_owned())));
     assert!(run().is_err());
-    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(reason_to_run_again(), "the host ends");
 }

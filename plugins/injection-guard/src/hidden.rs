@@ -14,7 +14,7 @@ pub(crate) struct RevealedText<'a> {
 
 /// Whether [`reveal_text`] counts, removes or replaces a character. Texts without such a character
 /// are not examined further.
-fn is_special(character: char) -> bool {
+fn may_hide_text(character: char) -> bool {
     !character.is_ascii()
         && matches!(
             character,
@@ -33,7 +33,7 @@ fn is_special(character: char) -> bool {
 /// Removes invisible characters from a text, decodes tag characters, and maps full-width letters to
 /// ASCII.
 pub(crate) fn reveal_text(text: &str) -> RevealedText<'_> {
-    if text.is_ascii() || !text.chars().any(is_special) {
+    if text.is_ascii() || !text.chars().any(may_hide_text) {
         return RevealedText {
             text: Cow::Borrowed(text),
             weight: 0.0,

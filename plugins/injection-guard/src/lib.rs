@@ -31,7 +31,8 @@ mod injection_guard {
     /// The name of this plugin.
     const OWN: &str = "injection-guard";
 
-    /// Maximum number of messages that the host returns.
+    /// Number of messages that are requested to get the complete conversation: the most that the
+    /// host returns.
     const ALL: u32 = 1000;
 
     #[hook]
@@ -44,11 +45,14 @@ mod injection_guard {
             _ => Vec::new(),
         };
         let known = match settings.mode.as_str() {
-            "block" => describe_known_finds()?,
+            "block" => describe_recorded_finds()?,
             _ => Vec::new(),
         };
 
-        let foreign: Vec<&InjectionFind> = found.iter().filter(|find| find.is_foreign()).collect();
+        let foreign: Vec<&InjectionFind> = found
+            .iter()
+            .filter(|find| find.is_from_other_source())
+            .collect();
         let mut outcome = if !known.is_empty() {
             RequestOutcome::block(report::refusal_text(&known))
         } else if foreign.is_empty() {
@@ -76,11 +80,11 @@ mod injection_guard {
         Ok(())
     }
 
-    /// Returns descriptions of the finds in the conversation, including those of earlier steps,
-    /// without finds in the user's own text.
-    fn describe_known_finds() -> Result<Vec<String>, Error> {
+    /// Returns descriptions of the suspicious phrases that were found in the conversation,
+    /// including those of earlier steps, but not those in the user's own text.
+    fn describe_recorded_finds() -> Result<Vec<String>, Error> {
         AgentMemory::view_memory(|memory| match memory.has_finds() {
-            true => memory.describe_finds_in(&session::messages(ALL)),
+            true => memory.describe_findings_in(&session::messages(ALL)),
             false => Vec::new(),
         })
     }
@@ -100,7 +104,7 @@ mod injection_guard {
         // Access the state only if there are finds: most messages have none.
         if !found.is_empty() {
             AgentMemory::change_memory(|memory| {
-                found.retain(|(id, _)| !memory.knows_message(id));
+                found.retain(|(id, _)| !memory.has_recorded_finds_of(id));
                 for (id, finds) in &found {
                     memory.add_finds(id, finds);
                 }
@@ -115,9 +119,9 @@ mod injection_guard {
         Ok(found)
     }
 
-    /// Returns the finds of one message. The model's own text, the guard's own warnings and results
-    /// of tools in `skip_tools` are not examined; all other text is, whatever role the message has
-    /// for the model.
+    /// Returns the injections found in one message. The model's own text, the guard's own warnings
+    /// and results of tools in `skip_tools` are not examined; all other text is, whatever role the
+    /// message has for the model.
     fn examine_message(message: &Message, settings: &Settings) -> Vec<InjectionFind> {
         let place = match &message.origin {
             Origin::User => TextOrigin::User,

@@ -1,5 +1,5 @@
-//! Remembers the finds of each agent, in the session's state, and up to which message the
-//! conversation was examined, in the memory of this plugin instance.
+//! Remembers the injections that were found for each agent, in the session's state, and up to which
+//! message each conversation was examined, in the memory of this plugin instance.
 
 use rind_sdk::prelude::{Error, Message, caller, data, state};
 use std::cell::RefCell;
@@ -11,15 +11,15 @@ use crate::report::InjectionFind;
 /// oldest, are dropped first.
 const MAX_FINDS: usize = 500;
 
-/// Maximum number of agents whose positions are remembered.
+/// Maximum number of agents for which the id of the last examined message is remembered.
 const MAX_POSITIONS: usize = 64;
 
 /// Finds in one agent's conversation.
 #[data]
 #[derive(Default)]
 pub(crate) struct AgentMemory {
-    /// Ids of the messages with finds, each with a description of the finds in text that is not the
-    /// user's own; `None` if all finds are in the user's own text.
+    /// Ids of the messages in which injections were found, each with a description of those in text
+    /// that is not the user's own; `None` if all of them are in the user's own text.
     finds: BTreeMap<String, Option<String>>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct AgentPosition {
 }
 
 impl AgentPosition {
-    /// Returns the position of the calling agent.
+    /// Returns the handle for the position in the calling agent's conversation.
     pub(crate) fn for_calling_agent() -> Self {
         let agent = (caller::session(), caller::agent());
         Self { agent }
@@ -54,8 +54,8 @@ impl AgentPosition {
         POSITIONS.with_borrow(last).unwrap_or_default()
     }
 
-    /// Records this message as the last examined one. An empty id means that no message was
-    /// examined.
+    /// Records a message as the last one of the agent that was examined. An empty id means that no
+    /// message was examined.
     pub(crate) fn set_last_message(self, id: &str) {
         POSITIONS.with_borrow_mut(|positions| {
             if !positions.contains_key(&self.agent) && positions.len() >= MAX_POSITIONS {
@@ -72,19 +72,19 @@ impl AgentMemory {
         MEMORY.with(|cached| cached.change(&memory_key(), change))
     }
 
-    /// Passes the memory of the calling agent to a function.
+    /// Calls a function with the memory of the calling agent.
     pub(crate) fn view_memory<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
         MEMORY.with(|cached| cached.view(&memory_key(), view))
     }
 
-    /// Whether finds in the message with this id were already recorded.
-    pub(crate) fn knows_message(&self, id: &str) -> bool {
+    /// Whether injections in the message with this id were already recorded.
+    pub(crate) fn has_recorded_finds_of(&self, id: &str) -> bool {
         self.finds.contains_key(id)
     }
 
     /// Remembers the finds of a message.
     pub(crate) fn add_finds(&mut self, id: &str, finds: &[InjectionFind]) {
-        let foreign = finds.iter().filter(|find| find.is_foreign());
+        let foreign = finds.iter().filter(|find| find.is_from_other_source());
         let words: Vec<String> = foreign.map(InjectionFind::describe).collect();
         let words = (!words.is_empty()).then(|| words.join("; "));
         self.finds.insert(id.to_owned(), words);
@@ -93,14 +93,14 @@ impl AgentMemory {
         }
     }
 
-    /// Whether there are finds in text that is not the user's own.
+    /// Whether possible injections were found in text that is not the user's own.
     pub(crate) fn has_finds(&self) -> bool {
         self.finds.values().any(Option::is_some)
     }
 
-    /// Returns the descriptions of the finds in `messages`, including those of earlier steps.
-    /// Leaves out finds in the user's own text.
-    pub(crate) fn describe_finds_in(&self, messages: &[Message]) -> Vec<String> {
+    /// Returns the descriptions of the possible injections in `messages`, including those found in
+    /// earlier steps. Leaves out those in the user's own text.
+    pub(crate) fn describe_findings_in(&self, messages: &[Message]) -> Vec<String> {
         let found = messages
             .iter()
             .filter_map(|message| self.finds.get(&message.id)?.clone());

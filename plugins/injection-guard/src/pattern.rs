@@ -15,7 +15,7 @@ pub(crate) struct PhrasePattern {
 }
 
 struct PatternStep {
-    /// Maximum number of words between the previous step and this one.
+    /// Maximum number of words between the match of the previous step and that of this step.
     gap: usize,
     alternatives: Vec<&'static str>,
 }
@@ -55,7 +55,7 @@ impl PhrasePattern {
     /// that the word there is one of [`Self::first_words`].
     pub(crate) fn match_end(
         &self,
-        words: &(impl TextSentences + ?Sized),
+        words: &(impl SentenceWords + ?Sized),
         index: usize,
     ) -> Option<usize> {
         match_steps(&self.steps[1..], words, index)
@@ -63,12 +63,12 @@ impl PhrasePattern {
 }
 
 /// Access to the words of a text, in the form that patterns compare.
-pub(crate) trait TextSentences {
+pub(crate) trait SentenceWords {
     /// Returns the word at an index, unless a new sentence begins there.
     fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>>;
 }
 
-impl TextSentences for [TextWord<'_>] {
+impl SentenceWords for [TextWord<'_>] {
     fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>> {
         let word = self.get(index).filter(|word| !word.begins)?;
         Some(Cow::Borrowed(&word.text))
@@ -77,7 +77,7 @@ impl TextSentences for [TextWord<'_>] {
 
 fn match_steps(
     steps: &[PatternStep],
-    words: &(impl TextSentences + ?Sized),
+    words: &(impl SentenceWords + ?Sized),
     index: usize,
 ) -> Option<usize> {
     let Some((step, rest)) = steps.split_first() else {
@@ -97,7 +97,8 @@ fn match_steps(
     None
 }
 
-/// Whether an alternative matches a word.
+/// Whether an alternative of a pattern matches a word. A `*` at the end of the alternative matches
+/// any ending.
 pub(crate) fn matches_alternative(alternative: &str, word: &str) -> bool {
     match alternative.strip_suffix('*') {
         Some(stem) => word.starts_with(stem),

@@ -1,8 +1,8 @@
-//! Writes the messages about finds for the model and the person.
+//! Writes the messages to the model and the person about possible injections that were found.
 
 use crate::score::TextSuspicion;
 
-/// Origin of a text in which something was found.
+/// Origin of a text in which a possible injection was found.
 pub(crate) enum TextOrigin {
     /// Result of a tool.
     Tool(String),
@@ -27,13 +27,13 @@ pub(crate) struct InjectionFind {
 }
 
 impl InjectionFind {
-    /// Whether the find is not in text that the user wrote: it is in text of another author, or in
-    /// invisible characters that the user pasted without seeing them.
-    pub(crate) fn is_foreign(&self) -> bool {
+    /// Whether the injection is not in text that the user wrote: it is in text of another author,
+    /// or in invisible characters that the user pasted without seeing them.
+    pub(crate) fn is_from_other_source(&self) -> bool {
         !matches!(self.place, TextOrigin::User) || self.suspicion.is_invisible
     }
 
-    /// Describes the origin and the reasons of the find.
+    /// Describes where the possible injection was found, and the reasons for the suspicion.
     pub(crate) fn describe(&self) -> String {
         format!(
             "{}: {}",
@@ -45,7 +45,7 @@ impl InjectionFind {
     fn describe_origin(&self) -> String {
         match &self.place {
             TextOrigin::Tool(tool) => format!("the result of `{tool}`"),
-            TextOrigin::Plugin(plugin) => format!("the words of plugin `{plugin}`"),
+            TextOrigin::Plugin(plugin) => format!("a text of plugin `{plugin}`"),
             TextOrigin::Summary => "a summary of earlier messages".to_owned(),
             TextOrigin::Reflection => "the reason for which the answer was sent back".to_owned(),
             TextOrigin::Task => "the task of the agent above".to_owned(),
@@ -68,7 +68,8 @@ pub(crate) fn warning_text(finds: &[&InjectionFind]) -> String {
     text
 }
 
-/// Returns the reason for refusing a request in `block` mode, from the finds in the conversation.
+/// Returns the reason for refusing a request in `block` mode. `known` describes the possible
+/// injections in the conversation.
 pub(crate) fn refusal_text(known: &[String]) -> String {
     format!(
         "possible prompt injection in {}. Start a new session; or go on with a warning instead, with mode = \"warn\" under \

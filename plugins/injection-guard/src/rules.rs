@@ -1,14 +1,15 @@
 //! Lists phrases of prompt injections. A text is suspicious if the signs within a short stretch of
 //! it have a total weight of about 1.
 
-/// Kind of sign that a rule finds. Each kind counts once within a stretch.
+/// Kind of suspicious phrase that a rule finds (a sign). Each kind counts once within a stretch of
+/// text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignKind {
     /// Phrase that tells the model to drop its instructions.
     Override,
     /// Phrase that gives the model another role or task.
     Persona,
-    /// Text that poses as a turn of the conversation.
+    /// Text that imitates a turn of the conversation.
     FakeTurn,
     /// Phrase that asks the model to hide something from the user.
     Conceal,
@@ -20,7 +21,7 @@ pub(crate) enum SignKind {
     Orders,
     /// Phrase by which the text claims authority over the model.
     Authority,
-    /// Order to decode a text, such as base64, and to follow it.
+    /// Instruction to decode a text, such as base64, and to obey the decoded text.
     Encoded,
     /// HTML comment, which a reader does not see, with other signs in it.
     Comment,
@@ -63,7 +64,11 @@ pub(crate) struct InjectionRule {
     pub(crate) pattern: &'static str,
 }
 
-const fn order_rule(kind: SignKind, weight: f32, pattern: &'static str) -> InjectionRule {
+const fn create_instruction_rule(
+    kind: SignKind,
+    weight: f32,
+    pattern: &'static str,
+) -> InjectionRule {
     InjectionRule {
         kind,
         weight,
@@ -72,7 +77,7 @@ const fn order_rule(kind: SignKind, weight: f32, pattern: &'static str) -> Injec
     }
 }
 
-const fn phrase_rule(kind: SignKind, weight: f32, pattern: &'static str) -> InjectionRule {
+const fn create_phrase_rule(kind: SignKind, weight: f32, pattern: &'static str) -> InjectionRule {
     InjectionRule {
         kind,
         weight,
@@ -85,207 +90,207 @@ use SignKind::{Addressed, Authority, Conceal, Encoded, Orders, Override, Persona
 
 /// Rules with patterns of words.
 pub(crate) const RULES: &[InjectionRule] = &[
-    order_rule(
+    create_instruction_rule(
         Override,
         1.0,
         "ignore|disregard|forget|override|bypass|neglect|discard|dismiss ..3 previous|prior|above|earlier|preceding|all|any|your|former|existing|original|system|foregoing|these|other|safety ..4 instruction*|prompt*|directive*|guideline*|guardrail*|safeguard*|programming|training|told",
     ),
-    order_rule(
+    create_instruction_rule(
         Override,
         0.6,
         "ignore|disregard|forget|override|bypass|discard ..2 previous|prior|above|earlier|preceding|your|original|system|safety ..3 rules|constraint*|command*|order*|restriction*|polic*|message*|conversation|context|task*",
     ),
-    order_rule(
+    create_instruction_rule(
         Override,
         1.0,
         "ignore|disregard|forget everything|anything|all|what ..4 above|before|previously|told|said|instructed",
     ),
-    order_rule(
+    create_instruction_rule(
         Override,
         1.0,
         "do not follow|obey ..3 previous|prior|above|earlier|your|original|system ..3 instruction*|rules|prompt*|guideline*",
     ),
-    order_rule(
+    create_instruction_rule(
         Override,
         1.0,
         "don't|stop|never|quit follow|following|obey|obeying ..3 previous|prior|above|earlier|your|original|system ..3 instruction*|rules|prompt*|guideline*",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Override,
         1.0,
         "previous|prior|earlier|old|original|above instruction*|prompt|rules|directives ..2 are|is|were|have|no ..3 void|longer|replaced|revoked|cancelled|canceled|obsolete|superseded|overridden|outdated",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Override,
         1.0,
         "ignora|olvida|ignore ..3 instrucciones|instrucoes|instruções ..2 anteriores|previas|prévias",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Override,
         1.0,
         "ignoriere|vergiss|missachte ..3 vorherigen|bisherigen|obigen|früheren|deine ..2 anweisungen|instruktionen|regeln",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Override,
         1.0,
         "ignore|ignorez|oublie|oubliez ..3 instructions|consignes ..1 précédentes|antérieures",
     ),
-    phrase_rule(Persona, 0.6, "you are|must now"),
-    phrase_rule(Persona, 0.6, "you're now"),
-    phrase_rule(Persona, 0.6, "from now on ..2 you"),
-    phrase_rule(Persona, 0.4, "pretend ..2 you|to"),
-    order_rule(Persona, 0.3, "act|behave as a|an|if|my"),
-    phrase_rule(
+    create_phrase_rule(Persona, 0.6, "you are|must now"),
+    create_phrase_rule(Persona, 0.6, "you're now"),
+    create_phrase_rule(Persona, 0.6, "from now on ..2 you"),
+    create_phrase_rule(Persona, 0.4, "pretend ..2 you|to"),
+    create_instruction_rule(Persona, 0.3, "act|behave as a|an|if|my"),
+    create_phrase_rule(
         Persona,
         0.4,
         "new|updated|revised|actual|real|additional instruction*|directive*|orders",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Persona,
         0.7,
         "your new|real|actual|true|only|primary|next task|job|goal|role|objective|instruction*|purpose|mission",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Persona,
         0.4,
         "developer|dan|god|unrestricted|jailbreak mode",
     ),
-    phrase_rule(Persona, 0.8, "do anything now"),
-    phrase_rule(
+    create_phrase_rule(Persona, 0.8, "do anything now"),
+    create_phrase_rule(
         Conceal,
         0.6,
         "do not ..1 tell|inform|mention|reveal|disclose|alert|notify|warn|report|show ..5 user|human|person|operator|anyone|owner|developer",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Conceal,
         0.6,
         "don't|never ..1 tell|inform|mention|reveal|disclose|alert|notify|warn|report|show ..5 user|human|person|operator|anyone|owner|developer",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Conceal,
         0.6,
         "without ..2 telling|informing|notifying|alerting|asking|mentioning|warning ..4 user|human|person|operator|anyone|owner",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Conceal,
         0.6,
         "keep|hide ..4 secret|hidden|confidential|quiet|this ..2 from ..2 user|human|person|operator|owner",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Conceal,
         0.5,
         "not|never|don't mention|reveal|repeat|acknowledge ..2 this|these|the instruction*|message|note|step",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Conceal,
         0.5,
         "user|human|operator must|should|need not|never ..1 know|see|notice|learn",
     ),
-    order_rule(
+    create_instruction_rule(
         Secrets,
         0.5,
         "send|post|upload|email|forward|leak|exfiltrate|transmit|print|reveal|output|paste|include|append|share|give|dump|show|copy|encode|collect|read|cat|curl ..8 api|access|ssh|private|secret|signing|auth key|keys|token|tokens",
     ),
-    order_rule(
+    create_instruction_rule(
         Secrets,
         0.5,
         "send|post|upload|email|forward|leak|exfiltrate|transmit|print|reveal|output|paste|include|append|share|give|dump|show|copy|encode|collect|read|cat|curl ..8 password*|credential*|secrets|env|rsa|passwd|keychain|cookies",
     ),
-    order_rule(
+    create_instruction_rule(
         Secrets,
         0.5,
         "send|post|upload|email|forward|leak|exfiltrate|transmit|print|reveal|output|paste|dump|show|collect ..6 environment|env variable*|vars",
     ),
-    order_rule(
+    create_instruction_rule(
         Secrets,
         0.7,
         "print|reveal|output|repeat|show|send|leak|disclose|tell|give|display ..5 system|initial|hidden|original|your prompt|instructions",
     ),
-    order_rule(
+    create_instruction_rule(
         Secrets,
         0.5,
         "send|post|upload|email|forward|transmit|append ..6 conversation|chat|transcript|history ..4 to",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Addressed,
         0.35,
         "ai|llm|language|coding assistant*|agent*|model*|bot|system*",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Addressed,
         0.6,
         "if you are ..4 ai|llm|language|assistant|agent|chatbot|bot|claude|gpt|chatgpt|copilot|automated",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Addressed,
         0.6,
         "if you're ..4 ai|llm|language|assistant|agent|chatbot|bot|claude|gpt|chatgpt|copilot|automated",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Addressed,
         0.5,
         "attention|dear|hey|hello ..2 ai|assistant|agent|llm|claude|chatgpt|copilot|model|models|agents|assistants",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Addressed,
         0.5,
         "note|message|notice|instructions|memo|reminder to|for ..3 ai|assistant|assistants|llm|llms|agent|agents|claude|chatgpt|copilot|models|bots",
     ),
-    order_rule(
+    create_instruction_rule(
         Orders,
         0.3,
         "run|execute|call|invoke|use|open|visit ..2 following|this|the ..3 command*|script|tool|link|url|code|function",
     ),
-    order_rule(
+    create_instruction_rule(
         Orders,
         0.3,
         "respond|reply|answer|say only|with|that|exactly",
     ),
-    order_rule(
+    create_instruction_rule(
         Orders,
         0.4,
         "delete|remove|wipe|erase|overwrite ..3 all|every|everything|entire ..3 file*|folder*|database*|repository|branch*|backup*|directory",
     ),
-    order_rule(Orders, 0.4, "curl|wget ..12 sh|bash"),
-    phrase_rule(
+    create_instruction_rule(Orders, 0.4, "curl|wget ..12 sh|bash"),
+    create_phrase_rule(
         Orders,
         0.3,
         "you|assistant|agent|ai|model must|should|shall|will|have ..2 now|immediately|first|instead|follow|comply|obey|execute|run|call|reply|respond|say|recommend|visit|open|delete|send|forward|approve",
     ),
-    phrase_rule(Orders, 0.3, "comply immediately|now|fully|with"),
-    phrase_rule(
+    create_phrase_rule(Orders, 0.3, "comply immediately|now|fully|with"),
+    create_phrase_rule(
         Authority,
         0.3,
         "system|admin|administrator|security|developer|root override|notice|message|alert|instruction*|command|directive*",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Authority,
         0.3,
         "important|urgent|critical|mandatory|priority instruction*|notice|directive*|message|order*",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Authority,
         0.3,
         "this is ..3 order|authorized|authorised|mandatory",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Authority,
         0.3,
         "user|admin|owner|operator has ..2 approved|authorized|authorised|consented|permitted",
     ),
-    order_rule(
+    create_instruction_rule(
         Encoded,
         0.6,
         "decode ..12 follow|execute|obey|run|perform|do|comply|carry|act",
     ),
-    phrase_rule(
+    create_phrase_rule(
         Encoded,
         0.6,
         "base64 ..12 follow|execute|obey|perform|comply|instruction*",
     ),
 ];
 
-/// Markers of chat formats with their weights, in lower case.
+/// Markers of chat formats in lower case, each with its weight as a sign of an injection.
 pub(crate) const MARKS: &[(f32, &str)] = &[
     (0.7, "<|im_start|>"),
     (0.7, "<|im_end|>"),
@@ -310,7 +315,8 @@ pub(crate) const MARKS: &[(f32, &str)] = &[
     (0.6, "--- end of tool output ---"),
 ];
 
-/// Prefixes of lines that pose as a turn of the conversation, in lower case.
+/// Prefixes, in lower case, of lines that imitate the header of a message, such as one of the
+/// system or of the user.
 pub(crate) const TURNS: &[&str] = &[
     "system:",
     "assistant:",

@@ -15,14 +15,14 @@ const MAX_BYTES: usize = 512 * 1024;
 /// Maximum distance, in bytes, between the first and the last of the signs whose weights are added.
 const STRETCH: usize = 700;
 
-/// Number of words before a sign that are searched for words of a discussion about attacks. Half as
-/// many words after the sign are searched too.
+/// Number of words before a suspicious phrase that are searched for words of a discussion about
+/// attacks. Half as many words after the phrase are searched too.
 const CONTEXT: usize = 25;
 
 /// Length in characters of the excerpt that the user is shown.
 const EXCERPT: usize = 100;
 
-/// Result of judging a text that looks like an injection.
+/// Reasons why a text looks like an injection, and its suspicious part.
 #[derive(Debug)]
 pub(crate) struct TextSuspicion {
     /// Reasons for the suspicion, the one with the largest weight first. If there are hidden
@@ -30,7 +30,7 @@ pub(crate) struct TextSuspicion {
     pub(crate) reasons: Vec<&'static str>,
     /// Beginning of the suspicious stretch of the text.
     pub(crate) excerpt: String,
-    /// Whether a reader of the text does not see the suspicious part.
+    /// Whether the suspicious part is invisible to people who read the text.
     pub(crate) is_invisible: bool,
 }
 
@@ -39,7 +39,8 @@ struct SuspicionSign {
     at: usize,
     kind: SignKind,
     weight: f32,
-    /// Whether the sign is within quotes, and whether the words around it discuss attacks.
+    /// Whether the sign is within quotes. `discussed` tells whether the words around the sign
+    /// discuss attacks.
     quoted: bool,
     discussed: bool,
 }
@@ -56,7 +57,7 @@ impl SuspicionSign {
     }
 }
 
-/// Judges a text; returns `None` if it is not suspicious.
+/// Searches a text for signs of an injection; returns `None` if the text is not suspicious.
 pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
     let revealed = hidden::reveal_text(text);
@@ -72,10 +73,10 @@ pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
         add_phrase_signs(&split_words(&text), &text, &mut signs);
     }
     if speaks || starts.has_marker_start() {
-        add_marker_signs(&text, &mut signs);
+        add_chat_marker_signs(&text, &mut signs);
     }
     if speaks || starts.has_turn_mark() {
-        add_turn_signs(&text, &mut signs);
+        add_fake_turn_signs(&text, &mut signs);
     }
     if signs.is_empty() && revealed.weight == 0.0 {
         return None;
@@ -89,7 +90,7 @@ pub(crate) fn judge_text(text: &str) -> Option<TextSuspicion> {
         let stretch = signs[first..]
             .iter()
             .take_while(|sign| sign.at <= signs[first].at + STRETCH);
-        let (sum, kinds) = total_weight(stretch);
+        let (sum, kinds) = sum_sign_weights(stretch);
         if sum + revealed.weight > best.0 {
             best = (sum + revealed.weight, kinds, signs[first].at);
         }
@@ -115,9 +116,9 @@ fn text_excerpt(text: &str) -> String {
     start + if goes_on { "…" } else { "" }
 }
 
-/// Returns the total weight of the signs in a stretch of text, and their kinds by decreasing
-/// weight. Each kind counts once.
-fn total_weight<'a>(
+/// Returns the total weight of the suspicious phrases (signs) in a stretch of text, and their
+/// kinds, the heaviest first. Each kind counts once.
+fn sum_sign_weights<'a>(
     stretch: impl Iterator<Item = &'a SuspicionSign> + Clone,
 ) -> (f32, Vec<SignKind>) {
     let plain = stretch
@@ -186,14 +187,15 @@ static PATTERNS: LazyLock<RulePatterns> = LazyLock::new(|| {
 });
 
 impl RulePatterns {
-    /// Returns the group of the word with which a text begins.
+    /// Returns the first words of patterns that have the same hash as the beginning of `text`, each
+    /// with the indices of its patterns.
     fn word_group_at(&self, text: &[u8]) -> &[(&'static str, Vec<usize>)] {
         &self.groups[usize::from(self.group_of[word_start_hash(text)])]
     }
 
     /// Whether a pattern may start with the word at this position. A non-ASCII character may be a
     /// look-alike letter of such a word.
-    fn may_begin(&self, text: &[u8], start: usize) -> bool {
+    fn may_match_at(&self, text: &[u8], start: usize) -> bool {
         let word = &text[start..];
         let is_beyond = |byte: Option<&u8>| byte.is_some_and(|byte| !byte.is_ascii());
         if is_beyond(word.first()) || is_beyond(word.get(1)) {
@@ -224,7 +226,7 @@ impl RulePatterns {
 fn may_match_pattern(text: &str, starts: &mut WordStarts<'_>) -> bool {
     let all = &*PATTERNS;
     starts.any(|start| {
-        if !all.may_begin(text.as_bytes(), start) {
+        if !all.may_match_at(text.as_bytes(), start) {
             return false;
         }
         let Some((word, after)) = words::word_at(text, start) else {
@@ -335,27 +337,27 @@ fn has_base64_run(text: &str) -> bool {
     })
 }
 
-/// Adds a sign for each marker of a chat format.
-fn add_marker_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
+/// Adds a sign of injection for each marker of a chat format in the text.
+fn add_chat_marker_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     for (at, pair) in text.as_bytes().windows(2).enumerate() {
-        // Every marker begins with one of these characters.
+        // Every marker in [`MARKS`] begins with one of these characters.
         if matches!(pair[0], b'<' | b'[' | b'-') {
             let second = pair[1].to_ascii_lowercase();
             let marks = MARKS
                 .iter()
                 .filter(|(_, mark)| mark.as_bytes()[1] == second)
-                .filter(|(_, mark)| begins_with(&text.as_bytes()[at..], mark));
+                .filter(|(_, mark)| begins_with_word(&text.as_bytes()[at..], mark));
             signs.extend(marks.map(|(weight, _)| SuspicionSign::fake_turn_sign(at, *weight)));
         }
     }
 }
 
 /// Adds a sign for each line that poses as a turn of the conversation.
-fn add_turn_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
+fn add_fake_turn_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if begins_with_speaker(line)
-            && let Some(turn) = speaker_position(&line.to_ascii_lowercase())
+            && let Some(turn) = find_speaker_position(&line.to_ascii_lowercase())
         {
             signs.push(SuspicionSign::fake_turn_sign(at + turn, 0.6));
         }
@@ -364,7 +366,7 @@ fn add_turn_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
 }
 
 /// Whether a text begins with a lower-case word, regardless of the text's case.
-fn begins_with(text: &[u8], word: &str) -> bool {
+fn begins_with_word(text: &[u8], word: &str) -> bool {
     let start = text.get(..word.len());
     start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
 }
@@ -382,12 +384,12 @@ fn begins_with_speaker(line: &str) -> bool {
         return false;
     };
     let mut turns = TURNS.iter().map(|turn| turn.trim_end_matches(':'));
-    turns.any(|turn| turn.as_bytes()[0] == first && begins_with(line, turn))
+    turns.any(|turn| turn.as_bytes()[0] == first && begins_with_word(line, turn))
 }
 
 /// Returns the position of the speaker's name in a line that poses as a turn of the conversation;
 /// `None` if the text after the name does not address the model. The line must be in lower case.
-fn speaker_position(line: &str) -> Option<usize> {
+fn find_speaker_position(line: &str) -> Option<usize> {
     let trimmed = trim_line_decoration(line);
     let said = TURNS.iter().find_map(|turn| {
         let turn = turn.trim_end_matches(':');
@@ -403,8 +405,8 @@ fn speaker_position(line: &str) -> Option<usize> {
     speaks.then(|| line.len() - trimmed.len())
 }
 
-/// Adds a sign for each HTML comment that contains other signs. The signs must be sorted by
-/// position.
+/// Adds a suspicious phrase (a sign) for each HTML comment that contains other signs. The signs
+/// must be sorted by position.
 fn add_comment_signs(text: &str, signs: &mut Vec<SuspicionSign>) {
     let mut comments = Vec::new();
     let (mut from, mut next) = (0, 0);

@@ -26,28 +26,30 @@ const fn repeat_byte(byte: u8) -> u64 {
     u64::from_le_bytes([byte; LANES])
 }
 
-/// Returns a mask of the bytes in a range. All bytes must be ASCII.
-const fn mask_range(bytes: u64, first: u8, last: u8) -> u64 {
+/// Returns a mask of the bytes in `bytes` from `first` to `last`: in each of them the highest bit
+/// is set. All bytes must be ASCII.
+const fn mask_bytes_in_range(bytes: u64, first: u8, last: u8) -> u64 {
     let from_first = bytes + repeat_byte(0x80 - first);
     let beyond_last = bytes + repeat_byte(0x7f - last);
     from_first & !beyond_last & HIGH
 }
 
 /// Returns a mask of the bytes that equal a character. All bytes must be ASCII.
-const fn mask_byte(bytes: u64, character: u8) -> u64 {
-    mask_range(bytes, character, character)
+const fn matching_byte_bits(bytes: u64, character: u8) -> u64 {
+    mask_bytes_in_range(bytes, character, character)
 }
 
 /// Iterator over the positions of the words that are sought, and of all words with a non-ASCII
 /// character among the first two bytes.
 pub(crate) struct WordStarts<'a> {
     text: &'a str,
-    /// Table by [`word_start_hash`]: not 0 if words with this value are sought.
+    /// Table that is indexed by [`word_start_hash`]: an entry is not 0 if words with this hash are
+    /// sought.
     sought: &'a [u8; N_STARTS],
     /// Position of the first byte that was not examined yet.
     at: usize,
-    /// Position of the bytes that were examined last, and a mask of those at which a word starts
-    /// that was not returned yet.
+    /// Position of the bytes that were examined last, and a bit mask of those bytes at which a word
+    /// starts that the iterator has not returned yet.
     last: (usize, u64),
     is_inside: bool,
     has_marks: bool,
@@ -97,20 +99,20 @@ impl<'a> WordStarts<'a> {
 
     /// Examines `n` ASCII characters, the first in the lowest byte. The bytes above them are 0.
     fn examine_ascii(&mut self, bytes: u64, n: usize) {
-        let letters = mask_range(bytes | repeat_byte(0x20), b'a', b'z');
-        let plain = letters | mask_range(bytes, b'0', b'9');
+        let letters = mask_bytes_in_range(bytes | repeat_byte(0x20), b'a', b'z');
+        let plain = letters | mask_bytes_in_range(bytes, b'0', b'9');
         let before = u64::from(self.is_inside) << 7;
         let mut words = plain;
         // An apostrophe continues a word but begins none.
-        let apostrophes = mask_byte(bytes, b'\'');
+        let apostrophes = matching_byte_bits(bytes, b'\'');
         if apostrophes != 0 {
             (0..LANES).for_each(|_| words |= apostrophes & (words << 8 | before));
         }
         self.last = (self.at, words & !(words << 8 | before));
         self.is_inside = words >> (8 * n - 1) & 1 != 0;
-        let marks = [b'<', b'[', b'-'].map(|mark| mask_byte(bytes, mark));
+        let marks = [b'<', b'[', b'-'].map(|mark| matching_byte_bits(bytes, mark));
         self.has_marks |= marks[0] | marks[1] | marks[2] != 0;
-        self.has_turns |= mask_byte(bytes, b':') | mask_byte(bytes, b'#') != 0;
+        self.has_turns |= matching_byte_bits(bytes, b':') | matching_byte_bits(bytes, b'#') != 0;
         self.at += n;
     }
 
@@ -124,9 +126,9 @@ impl<'a> WordStarts<'a> {
         self.at += character.len_utf8();
     }
 
-    /// Whether the word that starts at this position is sought, or has a non-ASCII character among
-    /// its first two bytes.
-    fn is_sought_start(&self, start: usize) -> bool {
+    /// Whether a pattern may begin with the word at `start`: the hash of its first two bytes is one
+    /// of those sought, or one of the two bytes is not ASCII.
+    fn may_start_pattern(&self, start: usize) -> bool {
         let bytes = self.text.as_bytes();
         let second = bytes.get(start + 1).copied().unwrap_or(0);
         let number = hash_start_bytes(bytes[start], second);
@@ -142,7 +144,7 @@ impl Iterator for WordStarts<'_> {
             while self.last.1 != 0 {
                 let start = self.last.0 + (self.last.1.trailing_zeros() / 8) as usize;
                 self.last.1 &= self.last.1 - 1;
-                if self.is_sought_start(start) {
+                if self.may_start_pattern(start) {
                     return Some(start);
                 }
             }

@@ -1,4 +1,5 @@
-//! Tests of the judgement on the corpus, and of the hooks on the SDK's in-memory host.
+//! Tests how the plugin judges the texts of the corpus, and tests its hooks on the SDK's in-memory
+//! host.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +10,8 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json::json;
 use rind_sdk::testing;
 
-/// Begins a new session, because the positions of earlier tests outlive the reset of the host.
+/// Begins a session with a new id, because the plugin still remembers the last examined messages of
+/// earlier tests after the reset of the host.
 fn start_guard(mode: &str) {
     static SESSIONS: AtomicUsize = AtomicUsize::new(0);
     testing::reset();
@@ -55,12 +57,12 @@ fn ask_outside_conversation() -> RequestOutcome {
     __rind_hook_pre_reason(request).unwrap()
 }
 
-fn run_after_compact() {
+fn run_after_compact_hook() {
     __rind_hook_after_compact(&testing::slice(Vec::new())).unwrap();
 }
 
 #[test]
-fn attacks_are_found() {
+fn known_injection_attacks_are_found() {
     let missed: Vec<_> = ATTACKS
         .iter()
         .filter(|text| judge_text(text).is_none())
@@ -90,7 +92,7 @@ fn an_attack_is_found_in_the_middle_of_a_long_text() {
 }
 
 #[test]
-fn a_text_made_of_signs_takes_no_longer_than_another() {
+fn checking_a_text_full_of_suspicious_signs_takes_no_longer_than_another_text() {
     // A guard that is slow on such a text would miss its deadline and be skipped.
     for part in [
         "<!--[inst]",
@@ -150,7 +152,7 @@ fn only_new_messages_are_examined_however_many_there_are() {
 }
 
 #[test]
-fn a_summary_between_messages_is_examined_and_no_find_is_reported_twice() {
+fn a_summary_between_messages_is_examined_and_no_injection_is_reported_twice() {
     start_guard("warn");
     let order = user_message(
         "m1",
@@ -160,7 +162,7 @@ fn a_summary_between_messages_is_examined_and_no_find_is_reported_twice() {
     let mut messages = vec![order, user_message("m2", "go on"), poisoned];
     assert_eq!(run_pre_reason(&messages).effects.len(), 2);
     messages[1] = user_message("m4", ATTACKS[10]);
-    run_after_compact();
+    run_after_compact_hook();
     let outcome = run_pre_reason(&messages);
     assert_eq!((outcome.inject.len(), outcome.effects.len()), (1, 1));
 }
@@ -250,7 +252,7 @@ fn the_memory_is_bounded_however_long_the_conversation_is() {
 }
 
 #[test]
-fn an_order_in_a_file_name_is_found_and_ordinary_names_are_not() {
+fn an_instruction_in_a_file_name_is_found_and_ordinary_names_are_not() {
     start_guard("warn");
     let listing = |name: &str| {
         let text = format!("Cargo.toml\nREADME.md\n{name}\nsrc/main.rs");
@@ -284,7 +286,7 @@ fn every_marker_begins_with_a_character_that_is_searched_for() {
 }
 
 #[test]
-fn texts_of_others_do_not_count_as_text_of_the_user_or_the_model() {
+fn texts_of_plugins_summaries_and_agents_are_examined_too() {
     let origins = [
         Origin::Plugin("reviewer".to_owned()),
         Origin::Summary,

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::pattern::TextSentences;
+use crate::pattern::SentenceWords;
 
 /// One word.
 #[derive(Debug)]
@@ -35,12 +35,12 @@ struct WordSpan {
 impl WordSpan {
     /// Returns the first word at or after `from`.
     fn next(text: &str, from: usize) -> Option<Self> {
-        let (start, _) = character_run_end(text, from, OUTSIDE, |it| !it.is_alphanumeric());
+        let (start, _) = find_character_run_end(text, from, OUTSIDE, |it| !it.is_alphanumeric());
         if start == text.len() {
             return None;
         }
         let (end, seen) =
-            character_run_end(text, start, INSIDE, |it| it.is_alphanumeric() || it == '’');
+            find_character_run_end(text, start, INSIDE, |it| it.is_alphanumeric() || it == '’');
         Some(Self { start, end, seen })
     }
 
@@ -68,7 +68,7 @@ pub(crate) struct FollowingWords<'a> {
     from: usize,
 }
 
-impl TextSentences for FollowingWords<'_> {
+impl SentenceWords for FollowingWords<'_> {
     fn next_word_in_sentence(&self, index: usize) -> Option<Cow<'_, str>> {
         // Search from the start at each call: patterns look only a few words ahead.
         let mut span = WordSpan::next(self.text, self.from)?;
@@ -91,7 +91,7 @@ pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
             text: normalize_word(raw, span.seen),
             start,
             begins: words.is_empty(),
-            quoted: quotes.is_open(),
+            quoted: quotes.has_open_quote(),
             after_comma: false,
             after_folder: false,
             joined: false,
@@ -101,7 +101,7 @@ pub(crate) fn split_words(text: &str) -> Vec<TextWord<'_>> {
             let seen = quotes.read_gap(gap);
             word.begins |=
                 seen.begins || (seen.goes_on_below && raw.starts_with(char::is_uppercase));
-            word.quoted = quotes.is_open();
+            word.quoted = quotes.has_open_quote();
             word.after_comma = gap.starts_with(',');
             word.after_folder = gap == "/";
             word.joined = !gap.is_empty() && gap.bytes().all(|it| it == b'_' || it == b'-');
@@ -143,7 +143,7 @@ const KINDS: [u8; 256] = {
 /// Returns the end of the run of characters that starts at `from`, and the kinds of the characters
 /// in it. The run consists of ASCII characters of these kinds and of non-ASCII characters that
 /// `is_one` accepts.
-fn character_run_end(
+fn find_character_run_end(
     text: &str,
     from: usize,
     kinds: u8,
@@ -170,7 +170,7 @@ fn character_run_end(
 /// Context of a word, derived from the text between it and the word before.
 #[derive(Default)]
 struct WordGap {
-    /// Whether the gap shows that a sentence begins with the word.
+    /// Whether the text before the word shows that a sentence begins with the word.
     begins: bool,
     /// Whether the word is the first on its line. A line break alone does not begin a sentence,
     /// because lines of prose may be wrapped; a capital letter or a dash at the start of the line
@@ -187,8 +187,8 @@ struct OpenQuotes {
 }
 
 impl OpenQuotes {
-    /// Updates the open quotes with the gap between two words, and returns the context of the
-    /// second word.
+    /// Updates the open quotes from `gap`, the text between two words, and returns the context of
+    /// the second word.
     fn read_gap(&mut self, gap: &str) -> WordGap {
         let mut seen = WordGap::default();
         let mut has_dash = false;
@@ -222,7 +222,7 @@ impl OpenQuotes {
         seen
     }
 
-    fn is_open(&self) -> bool {
+    fn has_open_quote(&self) -> bool {
         self.straight || self.backtick || self.curly
     }
 }

@@ -1,4 +1,4 @@
-//! Counts repeated calls and edits, and writes advice about them.
+//! Counts how often calls and edits are repeated, and writes the advice about it for the model.
 
 use rind_sdk::data;
 
@@ -19,8 +19,8 @@ pub(crate) struct LoopSettings {
 }
 
 impl LoopSettings {
-    /// Whether the count of edits restarts in each turn.
-    pub(crate) fn is_per_turn(&self) -> bool {
+    /// Whether the count of a file's edits restarts in each turn.
+    pub(crate) fn counts_per_turn(&self) -> bool {
         self.scope == "turn"
     }
 }

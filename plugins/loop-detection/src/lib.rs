@@ -40,7 +40,7 @@ mod loop_detection {
 
         if let Some(path) = subject::edited_file(call, &settings.tools) {
             let edited = subject::hash(path.as_bytes());
-            let turn = settings.is_per_turn().then_some(caller::turn());
+            let turn = settings.counts_per_turn().then_some(caller::turn());
             let edits = update_count(&format!("edits/{edited:016x}"), |seen| {
                 seen.count_repeated_call(edited, turn)
             })?;
@@ -70,8 +70,8 @@ mod loop_detection {
         Ok(outcome.notify(Level::Warn, advice.notice))
     }
 
-    /// Applies `again` to the count of repetitions that is stored under a key, stores the result,
-    /// and returns the new count.
+    /// Replaces the record of repetitions stored under `key` by the record that `again` returns for
+    /// it. Returns the new number of repetitions.
     fn update_count(key: &str, again: impl Fn(RepeatedCall) -> RepeatedCall) -> Result<u32, Error> {
         let seen = again(state::get_json(key)?.unwrap_or_default());
         state::set_json(key, &seen)?;

@@ -52,7 +52,8 @@ pub(crate) fn call_fingerprint(name: &str, arguments: &str) -> u64 {
     let mut text = Fnv1aHash::default()
         .with_bytes(name.as_bytes())
         .with_bytes(b" ");
-    // Parsed objects are sorted by key. Arguments that are not JSON do not affect the hash.
+    // The parsed arguments have sorted keys, so the order of the keys does not affect the hash.
+    // Arguments that are not JSON are not hashed.
     if let Ok(arguments) = serde_json::from_str::<Value>(arguments) {
         // Writing to a hash never fails.
         let _ = serde_json::to_writer(&mut text, &arguments);

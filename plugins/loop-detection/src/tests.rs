@@ -65,7 +65,7 @@ fn each_file_has_one_count_however_its_path_is_written() {
 }
 
 #[test]
-fn edits_are_counted_over_turns_only_if_the_scope_says_so() {
+fn edits_of_several_turns_are_added_up_only_with_the_session_scope() {
     for (scope, warned) in [("session", true), ("turn", false)] {
         start_plugin(json!({"edits": 2, "scope": scope}));
         call_in_turn(1, "edit_file", json!({"path": "a", "new": 1}));
@@ -93,7 +93,7 @@ fn the_third_identical_call_in_a_row_gets_a_note() {
 }
 
 #[test]
-fn calls_in_a_row_are_counted_per_agent_and_turn() {
+fn consecutive_calls_are_counted_per_agent_and_turn() {
     start_plugin(json!({"repeats": 2}));
     let call = |agent: &str, turn| {
         testing::set_caller(Caller {

@@ -50,7 +50,8 @@ mod memory {
         since: String,
     }
 
-    /// Payload of the gate `remember`: a memory, and the plugins that have stored it.
+    /// Payload of the point `remember`, whose implementers may refuse it: a memory, and the plugins
+    /// that have stored it.
     #[data]
     struct RememberPayload {
         phase: String,
@@ -119,7 +120,7 @@ mod memory {
         let answer = points::call("remember", &serde_json::to_string(&memory)?)?;
         match answer.verdict {
             points::Verdict::Pass => {}
-            points::Verdict::Block(by) => return Err(objection_error(&by)),
+            points::Verdict::Block(by) => return Err(convert_objection_to_error(&by)),
             points::Verdict::Ask(by) => {
                 let reasons: Vec<&str> = by.iter().map(|by| &*by.reason).collect();
                 let question = format!("Remember this? {}\n{text}", reasons.join("; "));
@@ -133,7 +134,7 @@ mod memory {
         Ok(serde_json::from_str(&answer.value)?)
     }
 
-    fn objection_error(by: &points::Objection) -> Error {
+    fn convert_objection_to_error(by: &points::Objection) -> Error {
         Error::Denied(format!("{} refused it: {}", by.plugin, by.reason))
     }
 }

@@ -17,7 +17,7 @@ mod model_quartermaster {
     /// Store key of the statistics of all sessions.
     const STATS: &str = "stats";
 
-    /// Maximum number of messages that the host returns.
+    /// Maximum number of messages that the host returns for one request.
     const ALL: u32 = 1000;
 
     /// Returns the key, in the session's state, of the [`RunningTurn`] of the calling agent.
@@ -137,11 +137,11 @@ mod model_quartermaster {
         state::remove(&running_turn_key())?;
         let settings: PickSettings = config::all()?;
         (running.results, running.errors) = task::count_results(&session::messages(ALL));
-        if let Some(seen) = running.observed_turn(summary.stop) {
+        if let Some(seen) = running.create_observed_turn(summary.stop) {
             // Read the statistics only now, because another session may have changed them during
             // the turn.
             let mut stats: TaskStats = store::get_json(STATS)?.unwrap_or_default();
-            stats.add_turn(&running.kind, &running.model, seen, &settings.names());
+            stats.add_turn(&running.kind, &running.model, seen, &settings.model_names());
             store::set_json(STATS, &stats)?;
         }
         Ok(())

@@ -30,7 +30,7 @@ pub(crate) struct PickSettings {
 }
 
 impl PickSettings {
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub(crate) fn model_names(&self) -> Vec<String> {
         self.models.iter().map(|model| model.name.clone()).collect()
     }
 
@@ -44,7 +44,7 @@ impl PickSettings {
 pub(crate) enum ModelAction {
     /// Keep the current model.
     Defer,
-    /// Keep the current model, and notify the user that this model would be better.
+    /// Keep the current model, and notify the user that the model with this name would be better.
     Suggest(String),
     /// Use this model.
     Enforce(String),
@@ -56,7 +56,7 @@ pub(crate) struct ModelPick {
     pub(crate) why: String,
 }
 
-fn decide_later(why: String) -> ModelPick {
+fn deferred_pick(why: String) -> ModelPick {
     let action = ModelAction::Defer;
     ModelPick { action, why }
 }
@@ -72,12 +72,12 @@ pub(crate) fn pick_model(
     chance: f64,
 ) -> ModelPick {
     if !settings.is_candidate_model(current) {
-        return decide_later(format!("`{current}` is not in the list of models"));
+        return deferred_pick(format!("`{current}` is not in the list of models"));
     }
     if chance < settings.explore
         && let Some(least) = least_observed_model(kind, stats, settings)
     {
-        let why = format!("{kind}: explores `{least}`, the model with the fewest observed turns");
+        let why = format!("{kind}: tries `{least}`, the model with the fewest observed turns");
         return ModelPick {
             action: ModelAction::Enforce(least),
             why,
@@ -91,7 +91,7 @@ pub(crate) fn pick_model(
     let n: f64 = known.iter().map(|(_, stat)| stat.n).sum();
     if n < settings.observations {
         let wanted = settings.observations;
-        return decide_later(format!(
+        return deferred_pick(format!(
             "{kind}: observed {n:.0} of the {wanted:.0} turns that a pick needs"
         ));
     }
@@ -105,11 +105,11 @@ pub(crate) fn pick_model(
         .collect();
     let has_prices = good
         .iter()
-        .all(|(model, stat)| expected_dollars(model, stat).is_some());
+        .all(|(model, stat)| expected_cost_usd(model, stat).is_some());
     // The sort is stable: of two models with equal cost, the one listed first comes first.
-    good.sort_by(|a, b| compare_cost(a, b, has_prices));
+    good.sort_by(|a, b| compare_cost_and_latency(a, b, has_prices));
     let Some((model, stat)) = good.first() else {
-        return decide_later(format!("{kind}: nothing is known"));
+        return deferred_pick(format!("{kind}: nothing is known"));
     };
     let (name, surely) = (&model.name, stat.confident_success_rate());
     let why = format!(
@@ -120,7 +120,7 @@ pub(crate) fn pick_model(
         good.len(),
         known.len(),
         settings.margin * 100.0,
-        cost_text(model, stat, has_prices)
+        format_model_cost(model, stat, has_prices)
     );
     let action = if name == current || surely < settings.suggest_from {
         ModelAction::Defer
@@ -143,18 +143,18 @@ fn least_observed_model(kind: &str, stats: &TaskStats, settings: &PickSettings) 
 }
 
 /// Returns the expected cost of a turn in US dollars; `None` if the model has no prices.
-fn expected_dollars(model: &ModelCandidate, stat: &ModelStat) -> Option<f64> {
+fn expected_cost_usd(model: &ModelCandidate, stat: &ModelStat) -> Option<f64> {
     let (input, output) = (model.input_price?, model.output_price?);
     Some((stat.input * input + stat.output * output) / stat.n / 1_000_000.0)
 }
 
-fn expected_tokens(stat: &ModelStat) -> f64 {
+fn predict_tokens(stat: &ModelStat) -> f64 {
     (stat.input + stat.output) / stat.n
 }
 
 /// Returns the expected time of a request in milliseconds: the observed mean, or else the
 /// operator's setting.
-fn expected_latency(model: &ModelCandidate, stat: &ModelStat) -> f64 {
+fn predict_latency(model: &ModelCandidate, stat: &ModelStat) -> f64 {
     if stat.requests > 0.0 {
         stat.millis / stat.requests
     } else {
@@ -163,25 +163,25 @@ fn expected_latency(model: &ModelCandidate, stat: &ModelStat) -> f64 {
 }
 
 /// Compares by cost, in dollars if all models have prices and in tokens otherwise, then by latency.
-fn compare_cost(
+fn compare_cost_and_latency(
     a: &(&ModelCandidate, ModelStat),
     b: &(&ModelCandidate, ModelStat),
     has_prices: bool,
 ) -> Ordering {
     let cost = |(model, stat): &(&ModelCandidate, ModelStat)| match has_prices {
-        true => expected_dollars(model, stat).unwrap_or(f64::MAX),
-        false => expected_tokens(stat),
+        true => expected_cost_usd(model, stat).unwrap_or(f64::MAX),
+        false => predict_tokens(stat),
     };
     let by_cost = cost(a).total_cmp(&cost(b));
-    by_cost.then(expected_latency(a.0, &a.1).total_cmp(&expected_latency(b.0, &b.1)))
+    by_cost.then(predict_latency(a.0, &a.1).total_cmp(&predict_latency(b.0, &b.1)))
 }
 
-fn cost_text(model: &ModelCandidate, stat: &ModelStat, has_prices: bool) -> String {
-    match expected_dollars(model, stat).filter(|_| has_prices) {
+fn format_model_cost(model: &ModelCandidate, stat: &ModelStat, has_prices: bool) -> String {
+    match expected_cost_usd(model, stat).filter(|_| has_prices) {
         Some(usd) => format!("the cheapest of them at ${usd:.5} a turn"),
         None => format!(
             "the one with the fewest tokens, {:.0} a turn",
-            expected_tokens(stat)
+            predict_tokens(stat)
         ),
     }
 }

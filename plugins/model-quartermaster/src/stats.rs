@@ -11,7 +11,8 @@ const MAX_OBSERVED: f64 = 1000.0;
 /// Quantile of the normal distribution for a two-sided confidence interval of 95 %.
 const Z: f64 = 1.96;
 
-/// Sums over the turns of one model for one kind of task. Halving makes them fractional.
+/// Sums over the turns of one model for one kind of task. Sums that grow too large are halved, so
+/// they can be fractional.
 #[data]
 #[derive(Default, PartialEq)]
 pub(crate) struct ModelStat {
@@ -82,7 +83,8 @@ impl TaskStats {
         found.cloned().unwrap_or_default()
     }
 
-    /// Adds a turn of a listed model, and forgets models that are no longer listed.
+    /// Adds the figures of a turn with `model`, and removes models that are not in `listed`. Does
+    /// nothing if `listed` does not contain `model`.
     pub(crate) fn add_turn(
         &mut self,
         kind: &str,

@@ -48,9 +48,10 @@ impl RunningTurn {
         }
     }
 
-    /// Returns the figures of the ended turn, and whether the model did well. `None` if the stop
-    /// reason does not depend on the model, as when the user cancelled the turn.
-    pub(crate) fn observed_turn(&self, stop: StopReason) -> Option<ObservedTurn> {
+    /// Returns the tokens, requests and other numbers of the ended turn, and whether the model did
+    /// well. `None` if the stop reason does not depend on the model, as when the user cancelled the
+    /// turn.
+    pub(crate) fn create_observed_turn(&self, stop: StopReason) -> Option<ObservedTurn> {
         let has_ended = match stop {
             StopReason::Done => true,
             StopReason::MaxSteps | StopReason::Failed => false,
@@ -179,7 +180,7 @@ mod tests {
                 results: 2,
                 ..RunningTurn::new(1, String::new(), "m")
             };
-            let is_good = running.observed_turn(stop).map(|seen| seen.is_good);
+            let is_good = running.create_observed_turn(stop).map(|seen| seen.is_good);
             assert_eq!(is_good, expected, "{stop:?} {is_empty} {errors}");
         }
     }

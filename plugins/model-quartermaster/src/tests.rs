@@ -108,7 +108,7 @@ fn after_fifty_good_turns_the_cheaper_model_is_used_and_the_log_explains_it() {
 }
 
 #[test]
-fn a_middling_model_is_suggested_once() {
+fn a_model_with_moderate_success_is_suggested_only_once() {
     start_plugin(candidate_models());
     for number in 1..=60 {
         let is_bad = number % 10 == 0;

@@ -11,7 +11,8 @@ mod panel {
     use rind_sdk::agent_turn::{ModelAnswer, RequestOrder, TurnFinish};
     use rind_sdk::prelude::*;
 
-    /// Maximum size in bytes of each answer that the judge is shown.
+    /// Maximum size in bytes of each answer that is shown to the third model, which chooses between
+    /// the answers.
     const MAX_SHOWN: usize = 40_000;
 
     #[data]
@@ -57,13 +58,13 @@ mod panel {
         }
     }
 
-    /// Requests an answer from both models, lets the judge choose, and adds the chosen answer to
-    /// the conversation. Returns whether that answer has tool calls.
+    /// Requests an answer from both models, lets a third model (the judge) choose, and adds the
+    /// chosen answer to the conversation. Returns whether that answer has tool calls.
     fn choose_answer(settings: &PanelSettings) -> Result<bool, Error> {
         let first = request_candidate(&settings.first)?;
         let second = request_candidate(&settings.second)?;
         let chosen = match (first, second) {
-            (Ok(first), Ok(second)) => ask_judge(settings, first, second)?,
+            (Ok(first), Ok(second)) => ask_judge_model(settings, first, second)?,
             (Ok(only), Err(why)) | (Err(why), Ok(only)) => {
                 log::warn(format_args!("one answer is missing: {why}"));
                 only
@@ -85,7 +86,7 @@ mod panel {
         }
     }
 
-    fn ask_judge(
+    fn ask_judge_model(
         settings: &PanelSettings,
         first: ModelAnswer,
         second: ModelAnswer,

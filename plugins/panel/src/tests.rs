@@ -11,7 +11,8 @@ use rind_sdk::types::Error;
 use crate::panel::run;
 
 /// Runs a turn in which the two models and the judge give these answers; an empty text stands for a
-/// failed request. Returns the primitives after `build_prompt`, and the requests.
+/// failed request. Returns the names of the operations that the loop requested after
+/// `build_prompt`, and its requests to models.
 fn run_panel_turn(first: &str, second: &str, judge: &str) -> (Vec<String>, Vec<RequestOrder>) {
     testing::reset();
     testing::set_config(json!({"first": "a", "second": "b", "judge": "c", "steps": 1}));
@@ -40,7 +41,7 @@ fn run_panel_turn(first: &str, second: &str, judge: &str) -> (Vec<String>, Vec<R
 }
 
 #[test]
-fn the_judge_chooses_and_sees_both_answers_without_tools() {
+fn the_judge_model_has_no_tools_and_chooses_between_both_answers() {
     let (asked, requests) = run_panel_turn("red", "blue", "2");
     assert_eq!(
         asked,

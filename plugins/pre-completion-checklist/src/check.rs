@@ -1,8 +1,9 @@
-//! Recognizes checks in shell lines by the operator's patterns.
+//! Finds the commands of a shell line that are checks, such as running tests: those that match a
+//! pattern of the operator.
 
 use crate::command::line_commands;
 
-/// Whether a shell line fails whenever a check in it fails. A check is a command that matches a
+/// Whether a shell line always fails if a check in it fails. A check is a command that matches a
 /// pattern. `None` if the line runs no check.
 pub(crate) fn check_fails_line(line: &str, patterns: &[String]) -> Option<bool> {
     let commands = line_commands(line);

@@ -11,22 +11,22 @@ const WRAPPERS: &[&str] = &[
 /// Shell keywords that are followed by a command.
 const KEYWORDS: &[&str] = &["!", "(", "do", "else", "if", "then", "until", "while", "{"];
 
-/// Maximum nesting depth of `bash -c` that is parsed.
+/// Maximum nesting depth of `bash -c` commands that are parsed.
 const DEEPEST: usize = 4;
 
 /// A simple command of a shell line.
 #[derive(Debug)]
-pub(crate) struct LineCommand {
+pub(crate) struct ShellLineCommand {
     /// Words without quotes, wrappers and assignments. The first is the base name of the program.
     pub(crate) words: Vec<String>,
-    /// Whether the complete line fails whenever this command fails.
+    /// Whether the complete shell line exits with an error whenever this command does.
     pub(crate) decides: bool,
 }
 
 /// Operator after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommandOperator {
-    /// `&&`, or a parenthesis or backtick at the edge of a group.
+    /// `&&`, or the parenthesis or backtick that begins or ends a group of commands.
     And,
     /// `||`.
     Or,
@@ -38,11 +38,11 @@ enum CommandOperator {
     Background,
 }
 
-/// A command with its words, before wrappers and assignments are removed.
+/// Command of a shell line, whose words still include wrappers and assignments.
 #[derive(Debug, Default)]
 struct CommandPart {
     words: Vec<String>,
-    /// Operator after the command; `None` at the end of the line.
+    /// Shell operator that follows the command; `None` at the end of the line.
     after: Option<CommandOperator>,
 }
 
@@ -58,7 +58,7 @@ struct CommandPart {
 /// echo cargo test
 ///     ->  echo cargo test
 /// ```
-pub(crate) fn line_commands(line: &str) -> Vec<LineCommand> {
+pub(crate) fn line_commands(line: &str) -> Vec<ShellLineCommand> {
     let mut found = Vec::new();
     collect_commands(line, 0, true, &mut found);
     found
@@ -112,7 +112,12 @@ fn determines_exit_code(parts: &[CommandPart], at: usize) -> bool {
     true
 }
 
-fn collect_commands(line: &str, depth: usize, is_decisive: bool, found: &mut Vec<LineCommand>) {
+fn collect_commands(
+    line: &str,
+    depth: usize,
+    is_decisive: bool,
+    found: &mut Vec<ShellLineCommand>,
+) {
     let parts = split_into_commands(line);
     for at in 0..parts.len() {
         let decides = is_decisive && determines_exit_code(&parts, at);
@@ -142,9 +147,9 @@ fn collect_commands(line: &str, depth: usize, is_decisive: bool, found: &mut Vec
                     .skip(1)
                     .skip_while(|word| word.starts_with('-'));
                 let words = strip_wrappers(script.collect());
-                found.push(LineCommand { words, decides });
+                found.push(ShellLineCommand { words, decides });
             }
-            _ => found.push(LineCommand { words, decides }),
+            _ => found.push(ShellLineCommand { words, decides }),
         }
     }
     found.retain(|command| !command.words.is_empty());
@@ -218,7 +223,7 @@ fn split_into_commands(line: &str) -> Vec<CommandPart> {
             }
             '#' if word.is_none() => while characters.next_if(|next| *next != '\n').is_some() {},
             '<' if characters.peek() == Some(&'<') => {
-                finish_word(&mut word, &mut all);
+                push_finished_word(&mut word, &mut all);
                 characters.next();
                 let is_here_string = characters.next_if_eq(&'<').is_some();
                 characters.next_if_eq(&'-');
@@ -235,13 +240,13 @@ fn split_into_commands(line: &str) -> Vec<CommandPart> {
             }
             '>' | '<' => {
                 // The next word belongs to the redirection, as in `2>&1` and `&>file`.
-                finish_word(&mut word, &mut all);
+                push_finished_word(&mut word, &mut all);
                 while characters.next_if(|next| "&>|".contains(*next)).is_some() {}
                 word = Some(">".to_owned());
             }
-            '&' if characters.peek() == Some(&'>') => finish_word(&mut word, &mut all),
+            '&' if characters.peek() == Some(&'>') => push_finished_word(&mut word, &mut all),
             ';' | '|' | '&' | '(' | ')' | '`' | '\n' => {
-                finish_word(&mut word, &mut all);
+                push_finished_word(&mut word, &mut all);
                 let is_double =
                     "&|".contains(character) && characters.next_if_eq(&character).is_some();
                 // `|&` is a pipe too.
@@ -264,15 +269,15 @@ fn split_into_commands(line: &str) -> Vec<CommandPart> {
                     }
                 }
             }
-            _ if character.is_whitespace() => finish_word(&mut word, &mut all),
+            _ if character.is_whitespace() => push_finished_word(&mut word, &mut all),
             _ => word.get_or_insert_default().push(character),
         }
     }
-    finish_word(&mut word, &mut all);
+    push_finished_word(&mut word, &mut all);
     all
 }
 
-fn finish_word(word: &mut Option<String>, all: &mut [CommandPart]) {
+fn push_finished_word(word: &mut Option<String>, all: &mut [CommandPart]) {
     if let (Some(word), Some(last)) = (word.take(), all.last_mut()) {
         last.words.push(word);
     }

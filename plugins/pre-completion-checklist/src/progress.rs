@@ -45,8 +45,8 @@ pub(crate) enum CallEffect {
 pub(crate) struct UnprovenCheck {
     /// Command line, or name of the tool.
     what: String,
-    /// Whether the check failed; if false, the exit code of the line does not show whether it
-    /// failed.
+    /// Whether the check is taken as failed. If false, its result is unknown, because the shell
+    /// line succeeded but need not fail if the check fails.
     has_failed: bool,
 }
 
@@ -115,7 +115,7 @@ impl TurnProgress {
     /// Loads the progress of an agent in this turn; empty if the stored progress is from another
     /// turn.
     pub(crate) fn load_progress(agent: &str, turn: u32) -> Result<Self, Error> {
-        let kept: Self = state::get_json(&progress_key(agent))?.unwrap_or_default();
+        let kept: Self = state::get_json(&format_progress_key(agent))?.unwrap_or_default();
         Ok(if kept.turn == turn {
             kept
         } else {
@@ -128,7 +128,7 @@ impl TurnProgress {
 
     /// Stores the progress in the session's state.
     pub(crate) fn save_progress(&self, agent: &str) -> Result<(), Error> {
-        state::set_json(&progress_key(agent), self)
+        state::set_json(&format_progress_key(agent), self)
     }
 
     /// Records the effect of a call. Returns whether the progress has changed.
@@ -176,7 +176,7 @@ impl TurnProgress {
         let (why, of_person) = match &self.unproven {
             None => (
                 "no build, test or check ran after the last edit".to_owned(),
-                format!("nothing has checked {files}"),
+                format!("no build, test or check ran after {files} changed"),
             ),
             Some(UnprovenCheck {
                 what,
@@ -198,7 +198,7 @@ impl TurnProgress {
                 "Not done yet: {files} changed in this turn, and {why}. Run what checks the change and mend what fails, then \
                  answer. If nothing can check it, or it cannot be made to pass, say so in your answer, and why."
             ),
-            to_person: format!("answer sent back: {of_person}"),
+            to_person: format!("answer sent back to the model: {of_person}"),
         })
     }
 }
@@ -221,6 +221,6 @@ fn format_command_line(line: &str) -> String {
     }
 }
 
-fn progress_key(agent: &str) -> String {
+fn format_progress_key(agent: &str) -> String {
     format!("progress/{agent}")
 }

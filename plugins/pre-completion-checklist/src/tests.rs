@@ -9,7 +9,7 @@ use rind_sdk::prelude::*;
 use rind_sdk::serde_json::{Value, json};
 use rind_sdk::testing::{self, Caller};
 
-/// Returns the default settings of the manifest, which most operators use.
+/// Returns the default settings that the plugin's manifest declares, which most operators use.
 fn default_settings() -> Value {
     let manifest = include_str!("../plugin.toml");
     let list = |key: &str| -> Vec<String> {
@@ -37,7 +37,7 @@ fn default_check_patterns() -> Vec<String> {
     rind_sdk::serde_json::from_value(default_settings()["checks"].clone()).unwrap()
 }
 
-fn runs_a_check(line: &str, patterns: &[String]) -> bool {
+fn does_line_run_check(line: &str, patterns: &[String]) -> bool {
     check_fails_line(line, patterns).is_some()
 }
 
@@ -116,7 +116,7 @@ fn commands_that_run_a_check_are_recognized() {
         "cargo \\\n  test",
     ] {
         assert!(
-            runs_a_check(line, &checks),
+            does_line_run_check(line, &checks),
             "{line}: {:?}",
             line_commands(line)
         );
@@ -151,7 +151,7 @@ fn commands_that_only_mention_checks_are_not_recognized() {
         "mkdir build",
     ] {
         assert!(
-            !runs_a_check(line, &checks),
+            !does_line_run_check(line, &checks),
             "{line}: {:?}",
             line_commands(line)
         );
@@ -159,8 +159,8 @@ fn commands_that_only_mention_checks_are_not_recognized() {
 }
 
 #[test]
-fn patterns_of_the_operator_select_the_checks() {
-    let fits = |line: &str, pattern: &str| runs_a_check(line, &[pattern.to_owned()]);
+fn configured_patterns_decide_which_command_lines_are_checks() {
+    let fits = |line: &str, pattern: &str| does_line_run_check(line, &[pattern.to_owned()]);
     assert!(fits("dev verify --fast", "dev verify|test"));
     assert!(!fits("dev ship", "dev verify|test"));
     assert!(fits("a-check-b x", "a*b"));
@@ -201,7 +201,7 @@ fn run_post_tool_as(
     assert_eq!(post_tool(&finished).unwrap(), ResultOutcome::default());
 }
 
-fn finish_edit(path: &str) {
+fn report_finished_edit(path: &str) {
     run_post_tool_as(
         caller_in_turn("main", 1),
         "edit_file",
@@ -243,16 +243,16 @@ fn objection_to_answer(text: &str) -> Option<String> {
 #[test]
 fn an_answer_after_unchecked_edits_is_sent_back_once_with_what_is_missing() {
     start_plugin(json!({}));
-    finish_edit("src/a.rs");
-    finish_edit("src/b.rs");
-    finish_edit("src/a.rs");
+    report_finished_edit("src/a.rs");
+    report_finished_edit("src/b.rs");
+    report_finished_edit("src/a.rs");
     let said = objection_to_answer("All done.").unwrap();
     assert!(
         said.starts_with("Not done yet: `src/a.rs`, `src/b.rs` changed in this turn"),
         "{said}"
     );
     assert_eq!(objection_to_answer("All done."), None, "once a turn");
-    finish_edit("src/c.rs");
+    report_finished_edit("src/c.rs");
     assert_eq!(
         objection_to_answer("All done."),
         None,
@@ -261,14 +261,14 @@ fn an_answer_after_unchecked_edits_is_sent_back_once_with_what_is_missing() {
 }
 
 #[test]
-fn a_check_after_the_last_edit_is_enough_and_one_before_it_is_not() {
+fn a_check_counts_only_if_it_runs_after_the_last_edit() {
     start_plugin(json!({}));
     finish_bash("cargo test");
-    finish_edit("a.rs");
+    report_finished_edit("a.rs");
     finish_bash("ls");
     finish_bash("cargo check");
     assert_eq!(objection_to_answer("Done."), None);
-    finish_edit("a.rs");
+    report_finished_edit("a.rs");
     assert!(objection_to_answer("Done.").is_some());
 }
 
@@ -300,7 +300,7 @@ fn a_check_that_failed_or_whose_outcome_is_hidden_proves_nothing() {
         ("make", true, 0, "no build, test or check ran"),
     ] {
         start_plugin(json!({}));
-        finish_edit("a.rs");
+        report_finished_edit("a.rs");
         run(command, is_error, duration_ms);
         let said = objection_to_answer("Done.").unwrap();
         assert!(said.contains(says), "{said}");
@@ -308,13 +308,13 @@ fn a_check_that_failed_or_whose_outcome_is_hidden_proves_nothing() {
     // A failure before the last edit says nothing about that edit, and a later pass replaces a
     // failure.
     start_plugin(json!({}));
-    finish_edit("a.rs");
+    report_finished_edit("a.rs");
     run("make", true, 9);
-    finish_edit("a.rs");
+    report_finished_edit("a.rs");
     let said = objection_to_answer("Done.").unwrap();
     assert!(said.contains("no build, test or check ran"), "{said}");
     start_plugin(json!({}));
-    finish_edit("a.rs");
+    report_finished_edit("a.rs");
     run("make", true, 9);
     run("make", false, 9);
     run("make", true, 9);
@@ -325,7 +325,7 @@ fn a_check_that_failed_or_whose_outcome_is_hidden_proves_nothing() {
     );
     // The tool itself is the check.
     start_plugin(json!({"check_tools": ["run_tests"]}));
-    finish_edit("a.rs");
+    report_finished_edit("a.rs");
     run_post_tool_as(caller_in_turn("main", 1), "run_tests", json!({}), true, 9);
     let said = objection_to_answer("Done.").unwrap();
     assert!(said.contains("failed: `run_tests`"), "{said}");
@@ -341,7 +341,7 @@ fn edits_that_failed_or_need_no_check_are_not_counted() {
         true,
         1,
     );
-    finish_edit("README.md");
+    report_finished_edit("README.md");
     run_post_tool_as(
         caller_in_turn("main", 1),
         "read_file",
@@ -355,7 +355,7 @@ fn edits_that_failed_or_need_no_check_are_not_counted() {
 #[test]
 fn questions_and_empty_answers_are_accepted() {
     start_plugin(json!({}));
-    finish_edit("a.rs");
+    report_finished_edit("a.rs");
     assert_eq!(objection_to_answer("Shall I run the tests?"), None);
     assert_eq!(objection_to_answer("**Which one do you want?**\n"), None);
     assert_eq!(objection_to_answer(" \n"), None);
@@ -365,7 +365,7 @@ fn questions_and_empty_answers_are_accepted() {
 #[test]
 fn progress_is_separate_for_each_turn_and_agent() {
     start_plugin(json!({}));
-    finish_edit("a.rs");
+    report_finished_edit("a.rs");
     assert_eq!(
         run_post_reason_as(caller_in_turn("sub-1", 1), "Done."),
         None
@@ -394,7 +394,7 @@ fn the_operator_configures_the_tools() {
     start_plugin(
         json!({"edit_tools": ["patch"], "check_tools": ["run_tests"], "command_tools": ["shell"]}),
     );
-    finish_edit("a.rs");
+    report_finished_edit("a.rs");
     assert_eq!(objection_to_answer("Done."), None);
     run_post_tool_as(caller_in_turn("main", 1), "patch", json!({}), false, 1);
     finish_bash("make");
@@ -433,10 +433,10 @@ fn the_operator_configures_the_tools() {
 }
 
 #[test]
-fn an_objection_names_some_files_and_counts_the_rest() {
+fn an_objection_names_some_edited_files_and_counts_the_others() {
     start_plugin(json!({}));
     for number in 0..25 {
-        finish_edit(&format!("{number}.rs"));
+        report_finished_edit(&format!("{number}.rs"));
     }
     let said = objection_to_answer("Done.").unwrap();
     assert!(

@@ -25,7 +25,8 @@ mod project_notes {
         since: String,
     }
 
-    /// Payload of the gate `remember` of the plugin `memory`.
+    /// Payload of the point `remember` that the plugin `memory` defines. Plugins that implement the
+    /// point may refuse to remember the text.
     #[data]
     struct RememberPayload {
         phase: String,

@@ -32,7 +32,7 @@ pub(crate) struct NoteFile {
 
 /// First line of a note file.
 #[data]
-struct FileHead {
+struct NoteFileHeader {
     workspace: String,
 }
 
@@ -60,7 +60,7 @@ impl NoteFile {
                 files::read_to_string(&path)?
             };
             let mut lines = text.lines().filter(|line| !line.is_empty());
-            let head = lines.next().map(serde_json::from_str::<FileHead>);
+            let head = lines.next().map(serde_json::from_str::<NoteFileHeader>);
             if is_new || head.is_some_and(|head| head.is_ok_and(|head| head.workspace == workspace))
             {
                 let notes = lines.filter_map(|line| serde_json::from_str(line).ok());
@@ -77,9 +77,9 @@ impl NoteFile {
         )))
     }
 
-    /// Rewrites the file with the current notes.
+    /// Rewrites the file of the notes with the current notes.
     pub(crate) fn write_file(&self) -> Result<(), Error> {
-        let mut text = self.head_line()?;
+        let mut text = self.header_line()?;
         for note in &self.notes {
             text += &serde_json::to_string(note)?;
             text.push('\n');
@@ -98,7 +98,7 @@ impl NoteFile {
             )));
         }
         let mut text = if self.is_new {
-            self.head_line()?
+            self.header_line()?
         } else {
             String::new()
         };
@@ -108,8 +108,8 @@ impl NoteFile {
         Ok(Ok(()))
     }
 
-    fn head_line(&self) -> Result<String, Error> {
-        let head = FileHead {
+    fn header_line(&self) -> Result<String, Error> {
+        let head = NoteFileHeader {
             workspace: self.workspace.clone(),
         };
         Ok(format!("{}\n", serde_json::to_string(&head)?))

@@ -39,10 +39,10 @@ pub(crate) struct ToolFollowers(BTreeMap<String, u32>);
 
 /// The tool that came next most often.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct FavouriteTool {
+pub(crate) struct MostFrequentNextTool {
     /// Name of the tool.
     pub(crate) tool: String,
-    /// Number of times that this tool came next.
+    /// Number of times that this tool came directly after the preceding tools.
     pub(crate) times: u32,
     /// Number of times any tool came next.
     pub(crate) total: u32,
@@ -50,7 +50,7 @@ pub(crate) struct FavouriteTool {
 
 impl ToolFollowers {
     /// Returns the sum of all counts.
-    pub(crate) fn total(&self) -> u32 {
+    pub(crate) fn total_followers(&self) -> u32 {
         self.0
             .values()
             .fold(0, |sum, count| sum.saturating_add(*count))
@@ -68,7 +68,8 @@ impl ToolFollowers {
         }
     }
 
-    /// Adds `times` to the count of a tool, with the same result as single additions.
+    /// Adds `times` to the count of a tool. Halves all counts as often as if one had been added
+    /// `times` times.
     fn add_counts(&mut self, tool: &str, mut times: u32) {
         while times > 0 {
             if !self.0.contains_key(tool) && self.0.len() >= MAX_FOLLOWERS {
@@ -76,7 +77,7 @@ impl ToolFollowers {
                 let rarest = rarest.map(|(name, _)| name.clone());
                 rarest.and_then(|name| self.0.remove(&name));
             }
-            let room = HALVED_AT.saturating_sub(self.total()).max(1);
+            let room = HALVED_AT.saturating_sub(self.total_followers()).max(1);
             let added = times.min(room);
             let count = self.0.entry(tool.to_owned()).or_default();
             *count = count.saturating_add(added);
@@ -90,14 +91,14 @@ impl ToolFollowers {
         }
     }
 
-    /// Returns the tool that came next most often.
-    pub(crate) fn most_frequent_tool(&self) -> Option<FavouriteTool> {
+    /// Returns the tool that was called most often directly after this sequence of tools.
+    pub(crate) fn most_frequent_tool(&self) -> Option<MostFrequentNextTool> {
         // Among tools with equal counts, return the first one by name.
         let (tool, times) = self.0.iter().rev().max_by_key(|(_, count)| **count)?;
-        Some(FavouriteTool {
+        Some(MostFrequentNextTool {
             tool: tool.clone(),
             times: *times,
-            total: self.total(),
+            total: self.total_followers(),
         })
     }
 }
@@ -122,9 +123,10 @@ pub(crate) fn suggest_tool(
         let favourite = followers(place)?.most_frequent_tool()?;
         (favourite.total >= settings.observations).then_some((place, favourite))
     });
-    let (place, FavouriteTool { tool, times, total }) = seen?;
+    let (place, MostFrequentNextTool { tool, times, total }) = seen?;
     let is_sure = f64::from(times) / f64::from(total) >= settings.confidence;
-    // Do not suggest the last tool again: a model repeats a tool without a suggestion.
+    // Do not suggest the tool that was called last: the model calls a tool several times in a row
+    // without a suggestion.
     if !is_sure || place.last() == Some(&tool) {
         return None;
     }

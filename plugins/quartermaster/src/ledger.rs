@@ -11,7 +11,7 @@ use crate::follow::ToolFollowers;
 
 const PREFIX: &str = "after/";
 
-/// Maximum number of tools in the store.
+/// Maximum number of tools whose counts the store keeps.
 const MAX_TOOLS: usize = 512;
 
 /// Maximum number of tool sequences that end with the same tool.
@@ -33,7 +33,7 @@ struct ToolSequences(BTreeMap<String, ToolFollowers>);
 impl ToolSequences {
     /// Returns the sum of the counts of all sequences.
     fn total(&self) -> u32 {
-        let totals = self.0.values().map(ToolFollowers::total);
+        let totals = self.0.values().map(ToolFollowers::total_followers);
         totals.fold(0, u32::saturating_add)
     }
 
@@ -41,7 +41,10 @@ impl ToolSequences {
     /// with the smallest sum is dropped.
     fn merge_sequence(&mut self, before: &str, more: &ToolFollowers) {
         if !self.0.contains_key(before) && self.0.len() >= MAX_PLACES {
-            let rarest = self.0.iter().min_by_key(|(_, counts)| counts.total());
+            let rarest = self
+                .0
+                .iter()
+                .min_by_key(|(_, counts)| counts.total_followers());
             let rarest = rarest.map(|(name, _)| name.clone());
             rarest.and_then(|name| self.0.remove(&name));
         }
@@ -69,13 +72,13 @@ pub(crate) fn store_new_counts(learnt: BTreeMap<String, ToolFollowers>) -> Resul
     SEEN.take();
     let mut by_tool: BTreeMap<String, Vec<(String, ToolFollowers)>> = BTreeMap::new();
     for (key, more) in learnt {
-        let (before, tool) = split_key(&key);
+        let (before, tool) = split_ledger_key(&key);
         let places = by_tool.entry(tool.to_owned()).or_default();
         places.push((before.to_owned(), more));
     }
     for (tool, learnt) in by_tool {
         let key = tool_key(&tool);
-        let kept = read_sequences(&key)?;
+        let kept = read_tool_sequences(&key)?;
         if kept.is_none() {
             remove_least_used_tools()?;
         }
@@ -88,14 +91,14 @@ pub(crate) fn store_new_counts(learnt: BTreeMap<String, ToolFollowers>) -> Resul
     Ok(())
 }
 
-/// Returns the counts after a sequence of tools: those of the store, plus those that the turn has
-/// learnt but not stored yet.
+/// Returns the number of times that each tool came next after a sequence of tools: the counts in
+/// the store, plus those that the turn has learnt but not stored yet.
 pub(crate) fn find_followers(
     place: &[String],
     learnt: &BTreeMap<String, ToolFollowers>,
 ) -> Result<Option<ToolFollowers>, Error> {
     let key = sequence_key(place);
-    let kept = read_cached(&key)?;
+    let kept = read_cached_followers(&key)?;
     let Some(more) = learnt.get(&key) else {
         return Ok(kept);
     };
@@ -104,7 +107,7 @@ pub(crate) fn find_followers(
     Ok(Some(followers))
 }
 
-/// Empties the cache if the turn is a new one.
+/// Empties the cache if its content is from another turn or session.
 pub(crate) fn empty_cache_for_turn(turn: u32) {
     let session = caller::session();
     SEEN.with_borrow_mut(|seen| {
@@ -119,11 +122,11 @@ pub(crate) fn empty_cache_for_turn(turn: u32) {
 }
 
 /// Returns the stored counts of a sequence. The store is read at most once a turn for each tool.
-fn read_cached(key: &str) -> Result<Option<ToolFollowers>, Error> {
-    let (before, tool) = split_key(key);
+fn read_cached_followers(key: &str) -> Result<Option<ToolFollowers>, Error> {
+    let (before, tool) = split_ledger_key(key);
     SEEN.with_borrow_mut(|seen| {
         if !seen.tools.contains_key(tool) {
-            let places = read_sequences(&tool_key(tool))?.unwrap_or_default();
+            let places = read_tool_sequences(&tool_key(tool))?.unwrap_or_default();
             seen.tools.insert(tool.to_owned(), places);
         }
         let places = seen.tools.get(tool);
@@ -131,14 +134,14 @@ fn read_cached(key: &str) -> Result<Option<ToolFollowers>, Error> {
     })
 }
 
-fn read_sequences(key: &str) -> Result<Option<ToolSequences>, Error> {
+fn read_tool_sequences(key: &str) -> Result<Option<ToolSequences>, Error> {
     // Discard a corrupt value: losing old counts is better than an error in every call.
     let text = store::get(key)?;
     Ok(text.and_then(|text| rind_sdk::serde_json::from_str(&text).ok()))
 }
 
-/// If there are too many tools, removes the quarter of them with the smallest counts. Removing so
-/// many at once makes this rare.
+/// If counts of too many tools are stored, removes those of the quarter of the tools with the
+/// smallest counts. Removing so many at once makes this rare.
 fn remove_least_used_tools() -> Result<(), Error> {
     let keys = store::keys(PREFIX)?;
     if keys.len() < MAX_TOOLS {
@@ -164,7 +167,7 @@ pub(crate) fn sequence_key(place: &[String]) -> String {
 
 /// Splits the key of a sequence into the tool before the last tool (empty if there is none) and the
 /// last tool.
-fn split_key(key: &str) -> (&str, &str) {
+fn split_ledger_key(key: &str) -> (&str, &str) {
     let names = key.strip_prefix(PREFIX).unwrap_or(key);
     names.rsplit_once('/').unwrap_or(("", names))
 }

@@ -14,8 +14,8 @@ mod quartermaster {
     use crate::trail::AgentTrail;
     use rind_sdk::prelude::*;
 
-    /// Number of recent messages in which the model's last answer is searched. Results of the
-    /// answer's earlier tool calls may follow it.
+    /// Number of recent messages among which the model's last answer is searched: results of tool
+    /// calls may follow that answer.
     const LOOK_BACK: u32 = 32;
 
     /// Learns from a call that ran, and suggests the next tool. Refused calls and calls of tools
@@ -49,7 +49,7 @@ mod quartermaster {
             let is_time = trail.may_suggest(step, &text)
                 && is_last_call_of_answer(&session::messages(LOOK_BACK), &call.id);
             is_time.then(|| {
-                trail.note_suggestion(step, &text);
+                trail.record_suggestion(step, &text);
                 text
             })
         })?;

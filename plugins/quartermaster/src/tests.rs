@@ -1,6 +1,6 @@
 //! Tests of counts and suggestions, and of the hooks on the SDK's in-memory host.
 
-use crate::follow::{FavouriteTool, FollowSettings, ToolFollowers, suggest_tool};
+use crate::follow::{FollowSettings, MostFrequentNextTool, ToolFollowers, suggest_tool};
 use crate::ledger;
 use crate::quartermaster::{
     __rind_hook_post_tool as post_tool, __rind_hook_turn_end as turn_end, is_last_call_of_answer,
@@ -107,11 +107,11 @@ fn a_tool_that_follows_itself_is_not_suggested() {
 #[test]
 fn old_counts_are_halved_and_rare_followers_are_dropped() {
     let mut followers = followers_with_counts(&[("bash", 190), ("grep", 1), ("read_file", 9)]);
-    assert_eq!(followers.total(), 99);
+    assert_eq!(followers.total_followers(), 99);
     (0..96).for_each(|_| followers.add_tool("edit_file"));
     assert_eq!(
         followers.most_frequent_tool(),
-        Some(FavouriteTool {
+        Some(MostFrequentNextTool {
             tool: "edit_file".to_owned(),
             times: 96,
             total: 195
@@ -120,7 +120,7 @@ fn old_counts_are_halved_and_rare_followers_are_dropped() {
     for number in 0..1000 {
         followers.add_tool(&format!("tool-{number}"));
     }
-    assert!(followers.total() < 200);
+    assert!(followers.total_followers() < 200);
     let text = rind_sdk::serde_json::to_string(&followers).unwrap();
     assert!(text.matches(':').count() <= 12, "{text}");
 }
@@ -140,7 +140,7 @@ fn the_store_is_bounded_and_keeps_the_most_frequent_tools() {
     (0..2000).for_each(|number| learn(&[format!("tool-{number}")], 1));
     assert!(store::keys("").unwrap().len() <= 512);
     let kept = ledger::find_followers(&tool_names(&["edit_file"]), &BTreeMap::new());
-    assert_eq!(kept.unwrap().unwrap().total(), 9);
+    assert_eq!(kept.unwrap().unwrap().total_followers(), 9);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn the_sequences_of_a_tool_are_bounded_and_the_most_frequent_are_kept() {
     };
     let total = |place: &[&str]| {
         let kept = ledger::find_followers(&tool_names(place), &BTreeMap::new()).unwrap();
-        kept.map(|followers| followers.total())
+        kept.map(|followers| followers.total_followers())
     };
     learn(&tool_names(&["edit_file"]), 7);
     learn(&tool_names(&["grep", "edit_file"]), 5);

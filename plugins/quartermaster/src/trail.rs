@@ -11,18 +11,20 @@ use crate::ledger::sequence_key;
 #[data]
 #[derive(Default)]
 pub(crate) struct AgentTrail {
-    /// Number of the turn. The tools of an earlier turn do not count as predecessors.
+    /// Number of the turn. Tools that were called in an earlier turn do not count as predecessors
+    /// of a tool in this turn.
     turn: u32,
     /// Step and id of the last counted call. The host may call a hook again for the same call if it
     /// was interrupted.
     last: (u32, String),
-    /// Last tools, at most two, oldest first.
+    /// Tools that the agent called last in this turn: at most two, oldest first.
     tools: Vec<String>,
     /// Step of the last suggestion.
     suggested_in: u32,
-    /// Texts of the suggestions in this turn.
+    /// Texts of the suggestions that the plugin has made in this turn.
     suggested: Vec<String>,
-    /// Counts that are not in the store yet, by the keys of their sequences.
+    /// Counts of the tools that followed a sequence of tools, not yet in the plugin's store. The
+    /// key is the store key of the sequence.
     #[serde(default)]
     learnt: BTreeMap<String, ToolFollowers>,
 }
@@ -42,12 +44,13 @@ impl AgentTrail {
             trail.reset_trail_for_turn(turn);
             change(trail)
         };
-        TRAIL.with(|cached| cached.change(&trail_key(), change))
+        TRAIL.with(|cached| cached.change(&format_trail_key(), change))
     }
 
-    /// Passes the agent's trail, which may be from an earlier turn, to a function.
+    /// Passes the calling agent's record of calls and suggestions to `view`. The record may be from
+    /// an earlier turn.
     pub(crate) fn view_trail<R>(view: impl FnOnce(&Self) -> R) -> Result<R, Error> {
-        TRAIL.with(|cached| cached.view(&trail_key(), view))
+        TRAIL.with(|cached| cached.view(&format_trail_key(), view))
     }
 
     /// Resets the trail if the turn is a new one. Keeps counts that are not stored yet: the earlier
@@ -62,12 +65,13 @@ impl AgentTrail {
         }
     }
 
-    /// Whether this call of a step was counted already.
+    /// Whether this call of the step is the one that was counted last, and must not be counted
+    /// again.
     pub(crate) fn is_last_call(&self, step: u32, call: &str) -> bool {
         self.last.0 == step && self.last.1 == call
     }
 
-    /// Counts that a tool came next after the current sequences.
+    /// Counts `tool` as the tool that followed each sequence of the agent's last tools.
     pub(crate) fn count_next_tool(&mut self, tool: &str) {
         for place in last_sequences(&self.tools) {
             self.learnt
@@ -82,17 +86,18 @@ impl AgentTrail {
         &self.learnt
     }
 
-    /// Forgets the counts, after they were stored.
+    /// Forgets the counts of tools after they were stored.
     pub(crate) fn clear_unstored_counts(&mut self) {
         self.learnt.clear();
     }
 
-    /// Returns the last tools, oldest first.
+    /// Returns the tools of the last calls, oldest first.
     pub(crate) fn tools(&self) -> &[String] {
         &self.tools
     }
 
-    /// Records a call of a step as the last one.
+    /// Records a call in the step `step` as the last counted call, and `tool` as the last called
+    /// tool.
     pub(crate) fn record_call(&mut self, step: u32, call: &str, tool: &str) {
         self.last = (step, call.to_owned());
         self.tools.push(tool.to_owned());
@@ -106,13 +111,13 @@ impl AgentTrail {
         self.suggested_in != step && self.suggested.iter().all(|said| said != text)
     }
 
-    /// Records that a suggestion was made in a step.
-    pub(crate) fn note_suggestion(&mut self, step: u32, text: &str) {
+    /// Records that the suggestion `text` was made in the step `step`.
+    pub(crate) fn record_suggestion(&mut self, step: u32, text: &str) {
         self.suggested_in = step;
         self.suggested.push(text.to_owned());
     }
 }
 
-fn trail_key() -> String {
+fn format_trail_key() -> String {
     format!("trail/{}", caller::agent())
 }

@@ -61,7 +61,7 @@ impl QueueFolder {
     }
 
     /// Returns the claimed jobs that are not finished, in the order of their ids.
-    pub(crate) fn claimed_jobs(&self) -> io::Result<Vec<ClaimedJob>> {
+    pub(crate) fn list_claimed_jobs(&self) -> io::Result<Vec<ClaimedJob>> {
         let mut jobs = Vec::new();
         for entry in fs::read_dir(self.root.join(CLAIMED))?.take(MAX_LISTED) {
             let name = entry?.file_name();
@@ -79,7 +79,7 @@ impl QueueFolder {
     /// Returns the name of the first job whose file has not changed for `settle`. The inner `Err`
     /// means that there is none: it contains the time until a file is old enough, or `None` if
     /// there are no jobs.
-    pub(crate) fn first_job(
+    pub(crate) fn find_first_job(
         &self,
         settle: Duration,
     ) -> io::Result<Result<String, Option<Duration>>> {
@@ -130,14 +130,14 @@ impl QueueFolder {
     /// Returns the state in a claimed job's result, if an earlier run has already written the
     /// result.
     pub(crate) fn result_state(&self, job: &ClaimedJob) -> Option<String> {
-        self.result_names(job)
+        self.result_file_names(job)
             .iter()
             .find_map(|name| read_result_state(&self.root.join(name), &job.id))
     }
 
     /// Writes the result of a claimed job atomically into the folder.
     pub(crate) fn write_result(&self, job: &ClaimedJob, result: &JobResult) -> io::Result<()> {
-        let [own, other] = self.result_names(job);
+        let [own, other] = self.result_file_names(job);
         let is_free = fs::symlink_metadata(self.root.join(&own)).is_err();
         let name = if is_free { own } else { other };
         let text = serde_json::to_vec_pretty(result).map_err(io::Error::other)?;
@@ -160,7 +160,7 @@ impl QueueFolder {
 
     /// Returns the two possible file names of a job's result. The second is used if a file with the
     /// first one already exists.
-    fn result_names(&self, job: &ClaimedJob) -> [String; 2] {
+    fn result_file_names(&self, job: &ClaimedJob) -> [String; 2] {
         let stem = job_stem(&job.name);
         [
             format!("{stem}{RESULT_END}"),

@@ -18,7 +18,7 @@ mod queue {
     /// Path of the queue's folder in the host interfaces `files` and `waiting`.
     const FOLDER: &str = "workspace/queue";
 
-    /// Maximum wait before the folder is read again.
+    /// Maximum time to wait for new jobs before the folder of the queue is read again.
     const LOOK: Duration = Duration::from_secs(60);
 
     /// Pause before trying again to run a turn that was refused, for example because too many turns
@@ -29,7 +29,7 @@ mod queue {
     const MAX_TRIES: u32 = 3;
 
     /// Result of the turn of a job.
-    enum JobEnd {
+    enum JobTurnResult {
         Report(TurnReport),
         /// The job is invalid, or its turn could not be run, for this reason.
         Failed(String),
@@ -51,14 +51,14 @@ mod queue {
         let settings: QueueSettings = config::all()?;
         files::create_folder(FOLDER)?;
         let folder = QueueFolder::open(folder_path())?;
-        if let Some(job) = folder.claimed_jobs()?.into_iter().next() {
+        if let Some(job) = folder.list_claimed_jobs()?.into_iter().next() {
             return run_job(&folder, &job, &settings, true);
         }
         loop {
             let settle = Duration::from_secs(settings.settle_seconds);
-            let pause = match folder.first_job(settle)? {
+            let pause = match folder.find_first_job(settle)? {
                 Ok(name) => {
-                    if let Some(job) = folder.claim_job(&name, &new_id())? {
+                    if let Some(job) = folder.claim_job(&name, &create_sortable_id())? {
                         return run_job(&folder, &job, &settings, false);
                     }
                     Duration::ZERO
@@ -67,13 +67,13 @@ mod queue {
             };
             let until = WakeConditions::new().timeout(pause).change_of(FOLDER);
             if matches!(waiting::wait(&until)?, Wakeup::Shutdown) {
-                return run_again("the host ends");
+                return schedule_next_run("the host ends");
             }
         }
     }
 
     /// Returns a unique id that sorts by time.
-    fn new_id() -> String {
+    fn create_sortable_id() -> String {
         use std::hash::{BuildHasher, RandomState};
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let ms = now.map_or(0, |now| now.as_millis());
@@ -91,17 +91,17 @@ mod queue {
         if let Some(state) = folder.result_state(job).filter(|_| is_recovered) {
             folder.move_finished_job(job, state == DONE)?;
             store::remove(&job.id)?;
-            return run_again(&format!("{} ended before: {state}", job.name));
+            return schedule_next_run(&format!("{} ended before: {state}", job.name));
         }
         let order = read_job(&folder.claimed_path(job), &job.name, &job.id, settings);
         let end = match order {
             Ok(order) => run_turn(order, job, is_recovered)?,
-            Err(why) => JobEnd::Failed(why),
+            Err(why) => JobTurnResult::Failed(why),
         };
         let result = match end {
-            JobEnd::Later => return run_again("the host ends"),
-            JobEnd::Report(report) => job_result(job, report),
-            JobEnd::Failed(why) => JobResult {
+            JobTurnResult::Later => return schedule_next_run("the host ends"),
+            JobTurnResult::Report(report) => build_job_result(job, report),
+            JobTurnResult::Failed(why) => JobResult {
                 id: job.id.clone(),
                 job: job.name.clone(),
                 state: "failed".to_owned(),
@@ -113,12 +113,16 @@ mod queue {
         folder.move_finished_job(job, result.state == DONE)?;
         store::remove(&job.id)?;
         let first = result.answer.trim().lines().next().unwrap_or_default();
-        run_again(&format!("{} {}: {first}", job.name, result.state))
+        schedule_next_run(&format!("{} {}: {first}", job.name, result.state))
     }
 
     /// Runs the turn of a job. The turn's input has an id, which the session accepts only once: an
     /// interrupted turn continues after a crash, and a turn that ended is not repeated.
-    fn run_turn(order: TurnOrder, job: &ClaimedJob, is_recovered: bool) -> Result<JobEnd, Error> {
+    fn run_turn(
+        order: TurnOrder,
+        job: &ClaimedJob,
+        is_recovered: bool,
+    ) -> Result<JobTurnResult, Error> {
         // Number of the attempt, which is part of the input's id. A turn that was cancelled, for
         // example by the shutdown of the host, cannot continue, so the next attempt needs a new id.
         let mut n = store::get_json::<u32>(&job.id)?.unwrap_or(1);
@@ -126,33 +130,36 @@ mod queue {
         loop {
             let order = order.clone().input_id(format!("{}.{n}", job.id));
             let why = match turns::run(&order) {
-                Ok(report) if report.state != "cancelled" => return Ok(JobEnd::Report(report)),
+                Ok(report) if report.state != "cancelled" => {
+                    return Ok(JobTurnResult::Report(report));
+                }
                 Ok(report) => {
                     n += 1;
                     store::set_json(&job.id, &n)?;
                     if wait_for_shutdown(Duration::ZERO)? {
-                        return Ok(JobEnd::Later);
+                        return Ok(JobTurnResult::Later);
                     }
-                    // Try again once if the job is recovered: the shutdown of the host may have
-                    // cancelled the turn in the earlier run. Otherwise a person has cancelled it.
+                    // Try again once if an earlier run of the loop claimed the job: the shutdown of
+                    // the host may have cancelled the turn in that run. Otherwise a person has
+                    // cancelled it.
                     if !std::mem::take(&mut is_known) {
-                        return Ok(JobEnd::Report(report));
+                        return Ok(JobTurnResult::Report(report));
                     }
                     continue;
                 }
                 Err(Error::Limit(_)) => None,
                 Err(Error::Failed(why)) => Some(why),
                 // The job itself is invalid, so another attempt would fail as well.
-                Err(error) => return Ok(JobEnd::Failed(error.message().to_owned())),
+                Err(error) => return Ok(JobTurnResult::Failed(error.message().to_owned())),
             };
             if let Some(why) = why {
                 n_failed += 1;
                 if n_failed >= MAX_TRIES {
-                    return Ok(JobEnd::Failed(why));
+                    return Ok(JobTurnResult::Failed(why));
                 }
             }
             if wait_for_shutdown(RETRY)? {
-                return Ok(JobEnd::Later);
+                return Ok(JobTurnResult::Later);
             }
         }
     }
@@ -163,7 +170,7 @@ mod queue {
         Ok(matches!(waiting::wait(&until)?, Wakeup::Shutdown))
     }
 
-    fn job_result(job: &ClaimedJob, report: TurnReport) -> JobResult {
+    fn build_job_result(job: &ClaimedJob, report: TurnReport) -> JobResult {
         JobResult {
             id: job.id.clone(),
             job: job.name.clone(),
@@ -178,7 +185,7 @@ mod queue {
         }
     }
 
-    fn run_again(reason: &str) -> Result<LoopOutcome, Error> {
+    fn schedule_next_run(reason: &str) -> Result<LoopOutcome, Error> {
         Ok(LoopOutcome::Again {
             after: Duration::from_millis(100),
             reason: reason.to_owned(),

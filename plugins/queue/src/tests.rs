@@ -77,7 +77,7 @@ impl Queue {
         from_slice(&fs::read(self.path(name)).unwrap()).unwrap()
     }
 
-    /// Returns the names in a subfolder of the queue.
+    /// Returns the names of the files in a subfolder of the queue.
     fn file_names_in(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -85,7 +85,7 @@ impl Queue {
     }
 }
 
-fn run_reason() -> String {
+fn run_and_get_reason() -> String {
     match run() {
         Ok(LoopOutcome::Again { reason, .. }) => reason,
         other => format!("{other:?}"),
@@ -93,7 +93,7 @@ fn run_reason() -> String {
 }
 
 #[test]
-fn a_job_is_done_once_and_its_result_is_beside_it() {
+fn a_job_runs_once_and_its_result_is_stored_next_to_it() {
     let queue = Queue::new();
     queue.write_job(
         "b.json",
@@ -101,9 +101,9 @@ fn a_job_is_done_once_and_its_result_is_beside_it() {
     );
     queue.write_job("a.md", "first\n");
     queue.write_job("notes.txt", "no job");
-    assert_eq!(run_reason(), "a.md done: did: first");
-    assert_eq!(run_reason(), "b.json done: did: second");
-    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(run_and_get_reason(), "a.md done: did: first");
+    assert_eq!(run_and_get_reason(), "b.json done: did: second");
+    assert_eq!(run_and_get_reason(), "the host ends");
     let result = queue.read_job_result("a.result.json");
     assert_eq!(
         (&result["state"], &result["job"]),
@@ -123,9 +123,9 @@ fn a_job_is_done_once_and_its_result_is_beside_it() {
 fn a_second_job_of_the_same_name_does_not_overwrite_the_result_of_the_first() {
     let queue = Queue::new();
     queue.write_job("a.md", "first");
-    run_reason();
+    run_and_get_reason();
     queue.write_job("a.md", "second");
-    run_reason();
+    run_and_get_reason();
     assert_eq!(
         queue.read_job_result("a.result.json")["answer"],
         "did: first"
@@ -147,14 +147,14 @@ fn a_crash_at_any_step_loses_no_job_and_writes_no_result_twice() {
     let queue = Queue::new();
     queue.write_job("a.md", "work");
     root(&queue).claim_job("a.md", "1").unwrap().unwrap();
-    assert_eq!(run_reason(), "a.md done: did: work");
+    assert_eq!(run_and_get_reason(), "a.md done: did: work");
     assert_eq!(queue.orders.borrow()[0].input_id.as_deref(), Some("1.1"));
     // A crash while the result was written.
     let queue = Queue::new();
     queue.write_job("a.md", "work");
     root(&queue).claim_job("a.md", "1").unwrap().unwrap();
     fs::write(queue.path("claimed/1.result"), "{\"id\": ").unwrap();
-    assert_eq!(run_reason(), "a.md done: did: work");
+    assert_eq!(run_and_get_reason(), "a.md done: did: work");
     assert_eq!(queue.read_job_result("a.result.json")["id"], "1");
     // A crash after the result was written: the turn is not repeated.
     for state in ["done", "failed"] {
@@ -163,12 +163,12 @@ fn a_crash_at_any_step_loses_no_job_and_writes_no_result_twice() {
         root(&queue).claim_job("a.md", "1").unwrap().unwrap();
         let result = format!(r#"{{"id": "1", "state": "{state}"}}"#);
         fs::write(queue.path("a.result.json"), result).unwrap();
-        assert_eq!(run_reason(), format!("a.md ended before: {state}"));
+        assert_eq!(run_and_get_reason(), format!("a.md ended before: {state}"));
         assert!(queue.orders.borrow().is_empty());
         assert!(queue.file_names_in("claimed").is_empty());
         assert_eq!(queue.file_names_in(state), ["1~a.md"]);
     }
-    // A result with the same name but another job's id does not count.
+    // A result file that has the job's name but contains another job's id is ignored: the job runs.
     let queue = Queue::new();
     queue.write_job("a.md", "work");
     root(&queue).claim_job("a.md", "2").unwrap().unwrap();
@@ -177,19 +177,19 @@ fn a_crash_at_any_step_loses_no_job_and_writes_no_result_twice() {
         r#"{"id": "1", "state": "done"}"#,
     )
     .unwrap();
-    assert_eq!(run_reason(), "a.md done: did: work");
+    assert_eq!(run_and_get_reason(), "a.md done: did: work");
     assert_eq!(queue.read_job_result("a.2.result.json")["id"], "2");
 }
 
 #[test]
-fn a_job_that_the_end_of_the_host_interrupts_goes_on_at_the_next_start() {
+fn a_job_interrupted_by_the_end_of_the_host_continues_at_the_next_start() {
     let queue = Queue::new();
     queue.write_job("a.md", "work");
     queue.answer_turns_with(|order| Ok(turn_report(order, "cancelled")));
-    assert_eq!(run_reason(), "the host ends");
+    assert_eq!(run_and_get_reason(), "the host ends");
     assert_eq!(queue.file_names_in("claimed").len(), 1);
     queue.answer_turns_with(|order| Ok(turn_report(order, "done")));
-    assert_eq!(run_reason(), "a.md done: did: work");
+    assert_eq!(run_and_get_reason(), "a.md done: did: work");
     let ids: Vec<_> = queue
         .orders
         .borrow()
@@ -207,7 +207,7 @@ fn a_job_that_a_person_interrupts_has_that_as_its_result() {
     queue.write_job("a.md", "work");
     queue.answer_turns_with(|order| Ok(turn_report(order, "cancelled")));
     testing::answer_waits(|_| Ok(Wakeup::Timer));
-    assert_eq!(run_reason(), "a.md cancelled: did: work");
+    assert_eq!(run_and_get_reason(), "a.md cancelled: did: work");
     assert_eq!(queue.file_names_in("failed").len(), 1);
 }
 
@@ -224,10 +224,13 @@ fn temporary_refusals_are_retried_and_other_errors_fail_the_job() {
             _ => Ok(turn_report(order, "done")),
         }
     });
-    assert_eq!(run_reason(), "a.md done: did: work");
+    assert_eq!(run_and_get_reason(), "a.md done: did: work");
     queue.write_job("b.md", "work");
     queue.answer_turns_with(|_| Err(Error::Failed("the session is open elsewhere".to_owned())));
-    assert_eq!(run_reason(), "b.md failed: the session is open elsewhere");
+    assert_eq!(
+        run_and_get_reason(),
+        "b.md failed: the session is open elsewhere"
+    );
     assert_eq!(queue.read_job_result("b.result.json")["state"], "failed");
 }
 
@@ -251,7 +254,7 @@ fn files_that_are_not_jobs_are_moved_to_failed_with_the_reason() {
         ("f", "is empty"),
         ("g", "no UTF-8"),
     ] {
-        let reason = run_reason();
+        let reason = run_and_get_reason();
         assert!(reason.starts_with(name) && reason.contains(why), "{reason}");
         assert_eq!(
             queue.read_job_result(&format!("{name}.result.json"))["state"],
@@ -269,10 +272,10 @@ fn a_file_that_is_still_being_written_is_not_claimed() {
     let folder = QueueFolder::open(queue.path("")).unwrap();
     queue.write_job("a.md", "half");
     let settle = Duration::from_secs(3600);
-    let left = folder.first_job(settle).unwrap().unwrap_err().unwrap();
+    let left = folder.find_first_job(settle).unwrap().unwrap_err().unwrap();
     assert!(left > Duration::from_secs(3500), "{left:?}");
     assert_eq!(
-        folder.first_job(Duration::ZERO).unwrap(),
+        folder.find_first_job(Duration::ZERO).unwrap(),
         Ok("a.md".to_owned())
     );
     // Hidden files, results, and names that would be too long with an id are not jobs.
@@ -280,5 +283,5 @@ fn a_file_that_is_still_being_written_is_not_claimed() {
     for name in [".a.md", "a.result.json", &format!("{}.md", "x".repeat(200))] {
         queue.write_job(name, "x");
     }
-    assert_eq!(folder.first_job(Duration::ZERO).unwrap(), Err(None));
+    assert_eq!(folder.find_first_job(Duration::ZERO).unwrap(), Err(None));
 }

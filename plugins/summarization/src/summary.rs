@@ -6,7 +6,8 @@ use rind_sdk::prelude::*;
 
 use crate::chunk;
 
-/// Maximum number of questions about one conversation, all of which share the deadline of the hook.
+/// Maximum number of requests to the model for one conversation. All of them share the deadline of
+/// the hook.
 const MAX_CHUNKS: usize = 8;
 
 const SYSTEM: &str = "\
@@ -33,7 +34,7 @@ pub(crate) struct SummarySettings {
     pub(crate) result_bytes: usize,
 }
 
-/// Summarizes messages, with one question for each chunk.
+/// Summarizes messages, with one request to the model for each chunk.
 pub(crate) fn write_summary(
     messages: &[Message],
     settings: &SummarySettings,
@@ -52,7 +53,7 @@ pub(crate) fn write_summary(
     let tag = messages.first().map_or("", |message| message.id.as_str());
     let mut summary = String::new();
     for chunk in &chunks {
-        let mut question = Question::new(chunk_prompt(tag, &summary, chunk));
+        let mut question = Question::new(build_chunk_prompt(tag, &summary, chunk));
         question.system = SYSTEM.to_owned();
         question.model.clone_from(&settings.model);
         question.max_tokens = settings.max_tokens;
@@ -64,7 +65,7 @@ pub(crate) fn write_summary(
     Ok(summary)
 }
 
-fn chunk_prompt(tag: &str, summary: &str, chunk: &str) -> String {
+fn build_chunk_prompt(tag: &str, summary: &str, chunk: &str) -> String {
     let part = format!("<conversation {tag}>\n{chunk}</conversation {tag}>\n\n");
     if summary.is_empty() {
         return format!("{part}Summarize it.");

@@ -26,7 +26,7 @@ fn summary_settings(chunk_bytes: usize) -> SummarySettings {
 }
 
 #[test]
-fn a_short_conversation_is_summarized_with_one_question() {
+fn a_short_conversation_is_summarized_with_one_model_request() {
     let messages = [
         user_message("m1", "make it fast"),
         user_message("m2", "and small"),

@@ -15,7 +15,7 @@ mod titles {
     /// Name of the session entry that the host shows as the title.
     const ENTRY: &str = "title";
 
-    /// Maximum number of tokens of an answer.
+    /// Maximum number of tokens of the model's answer, which contains the title.
     const MAX_TOKENS: u32 = 60;
 
     /// Number of messages that are searched for the first input.

@@ -1,12 +1,14 @@
 //! Writes the question for a title, and extracts the title from the answer.
 
-/// Maximum length in characters of the input and of the answer in the question.
+/// Maximum length in characters of the input, and of the answer, that the request for a title
+/// quotes.
 const MAX_SHOWN: usize = 2000;
 
 /// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 80;
 
-/// Returns the question for a title of this first input and its answer.
+/// Returns the prompt that asks a model for a title of the conversation that began with the user's
+/// `input` and the answer `output`.
 pub(crate) fn question_text(input: &str, output: &str, max_words: u32) -> String {
     let cut = |text: &str| text.chars().take(MAX_SHOWN).collect::<String>();
     format!(

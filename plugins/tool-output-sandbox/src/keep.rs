@@ -44,7 +44,7 @@ pub(crate) fn get_output(handle: &str) -> Result<String, Error> {
         known.join(", ")
     };
     Err(Error::NotFound(format!(
-        "no output {handle:?} is kept; there are: {known}"
+        "there is no stored output {handle:?}; the stored outputs are: {known}"
     )))
 }
 

@@ -10,7 +10,7 @@ mod tests;
 #[rind_sdk::plugin]
 mod tool_output_sandbox {
     use crate::keep;
-    use crate::read::{self, Request};
+    use crate::read::{self, RowsRequest};
     use crate::rows::{self, SandboxSettings};
     use rind_sdk::prelude::*;
 
@@ -38,7 +38,10 @@ mod tool_output_sandbox {
         }
         let content = finished.text();
         let kept = keep::store_text(&content);
-        let notice = format!("{} bytes of {name} kept aside", content.len());
+        let notice = format!(
+            "{} bytes of the result of {name} stored; the model gets a preview",
+            content.len()
+        );
         let mut parts = vec![Part::Text(rows::preview_output(&content, &kept, &settings))];
         // Images cannot be stored as text; the model still gets them.
         parts.extend(finished.parts().filter(|part| part.as_blob().is_some()));
@@ -52,7 +55,7 @@ mod tool_output_sandbox {
     #[tool(effect = "read")]
     fn read_output(args: ReadOutput) -> Result<String, Error> {
         let settings: SandboxSettings = config::all()?;
-        let request = Request {
+        let request = RowsRequest {
             offset: args.offset.unwrap_or(1),
             limit: args.limit.unwrap_or(200),
             search: args.search.as_deref().filter(|search| !search.is_empty()),

@@ -4,11 +4,11 @@ use crate::keep;
 use crate::rows::{OutputRow, split_rows};
 use rind_sdk::prelude::Error;
 
-/// Maximum number of rows in one answer.
+/// Maximum number of rows in one answer of the tool `read_output`.
 const MAX_ROWS: usize = 2000;
 
-/// Arguments of `read_output`, without the handle.
-pub(crate) struct Request<'a> {
+/// Arguments of `read_output`, without the handle that names the stored output.
+pub(crate) struct RowsRequest<'a> {
     /// First row, counted from 1.
     pub(crate) offset: usize,
     /// Maximum number of rows to return.
@@ -21,7 +21,7 @@ pub(crate) struct Request<'a> {
 /// that contain it as fit in `bytes`.
 pub(crate) fn search_all_outputs(
     handles: Vec<String>,
-    request: &Request<'_>,
+    request: &RowsRequest<'_>,
     bytes: usize,
 ) -> Result<String, Error> {
     let Some(search) = request.search else {
@@ -36,7 +36,7 @@ pub(crate) fn search_all_outputs(
         let Ok(text) = keep::get_output(handle) else {
             continue;
         };
-        if !split_rows(&text).any(|row| contains_text(&row, &needle)) {
+        if !split_rows(&text).any(|row| starts_match(&row, &needle)) {
             continue;
         }
         let left = (bytes * 3 / 4).saturating_sub(found.len());
@@ -61,7 +61,12 @@ pub(crate) fn search_all_outputs(
 
 /// Returns the requested rows, as many as fit in `bytes`, after a line with the total number of
 /// rows and the offset to continue from.
-pub(crate) fn read_rows(text: &str, handle: &str, request: &Request<'_>, bytes: usize) -> String {
+pub(crate) fn read_rows(
+    text: &str,
+    handle: &str,
+    request: &RowsRequest<'_>,
+    bytes: usize,
+) -> String {
     let total = split_rows(text).count();
     let offset = request.offset.max(1);
     let limit = request.limit.clamp(1, MAX_ROWS);
@@ -73,7 +78,7 @@ pub(crate) fn read_rows(text: &str, handle: &str, request: &Request<'_>, bytes: 
     let mut wanted = numbered.filter(|(_, row)| {
         needle
             .as_ref()
-            .is_none_or(|needle| contains_text(row, needle))
+            .is_none_or(|needle| starts_match(row, needle))
     });
 
     let mut body = String::new();
@@ -112,7 +117,7 @@ pub(crate) fn read_rows(text: &str, handle: &str, request: &Request<'_>, bytes: 
 }
 
 /// Whether `needle` starts in this row. The match may extend into the next row of the same line.
-fn contains_text(row: &OutputRow<'_>, needle: &str) -> bool {
+fn starts_match(row: &OutputRow<'_>, needle: &str) -> bool {
     let end = (row.text.len() + needle.len()).saturating_sub(1);
     let window = &row.rest[..row.rest.ceil_char_boundary(end)];
     window.to_ascii_lowercase().contains(needle)

@@ -50,8 +50,9 @@ pub(crate) fn preview_output(
     settings: &SandboxSettings,
 ) -> String {
     let all: Vec<OutputRow<'_>> = split_rows(text).collect();
-    // `count_fitting_rows` counts line breaks too. Both limits together keep the preview far below
-    // the threshold.
+    // `count_fitting_rows` counts line breaks too. The two limits are together three eighths of the
+    // threshold. Only a single row of at most `ROW` bytes may exceed its limit, so the preview
+    // stays far below the threshold.
     let head = count_fitting_rows(all.iter(), settings.head, settings.threshold / 4);
     let tail = count_fitting_rows(
         all[head..].iter().rev(),

@@ -133,7 +133,7 @@ fn search_ignores_case_and_shows_numbered_rows() {
 }
 
 #[test]
-fn search_without_a_handle_looks_through_all_results_the_newest_first() {
+fn search_without_a_handle_covers_all_stored_results_newest_first() {
     start_plugin();
     finish_call(
         "bash",

@@ -12,11 +12,11 @@ const SKIPPED: [&str; 10] = [
 /// Returns the text of a page. A status other than 2xx is an error that quotes the beginning of the
 /// answer.
 pub(crate) fn page_text(response: &Response) -> Result<String, Error> {
-    let kind = response_media_type(response);
+    let kind = read_response_media_type(response);
     let text = decode_text(&kind, &response.body);
     if !(200..300).contains(&response.status) {
         let quoted: String = text
-            .map(|text| to_markdown(&kind, &text))
+            .map(|text| page_to_markdown(&kind, &text))
             .unwrap_or_default();
         let quoted: String = quoted.chars().take(300).collect();
         return Err(format!(
@@ -33,12 +33,12 @@ pub(crate) fn page_text(response: &Response) -> Result<String, Error> {
         )
         .into());
     };
-    Ok(to_markdown(&kind, &text))
+    Ok(page_to_markdown(&kind, &text))
 }
 
 /// Returns the media type of an answer in lower case, without parameters; `text/html` if the server
 /// does not send one.
-fn response_media_type(response: &Response) -> String {
+fn read_response_media_type(response: &Response) -> String {
     let header = response.headers.iter();
     let header = header.filter(|header| header.name.eq_ignore_ascii_case("content-type"));
     let value = header
@@ -62,7 +62,7 @@ fn decode_text(kind: &str, body: &[u8]) -> Option<String> {
     is_text.then(|| String::from_utf8_lossy(body).into_owned())
 }
 
-fn to_markdown(kind: &str, text: &str) -> String {
+fn page_to_markdown(kind: &str, text: &str) -> String {
     if !matches!(kind, "text/html" | "application/xhtml+xml") {
         return text.to_owned();
     }

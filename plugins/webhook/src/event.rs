@@ -27,7 +27,7 @@ pub(crate) struct AcceptedEvent {
     pub(crate) input: String,
     /// Name of the session in which the turn runs; `None` for a new session.
     pub(crate) session: Option<String>,
-    /// Id by which a repeated event is recognized.
+    /// Id that a sender repeats when it sends an event again, so that the event is recognized.
     pub(crate) id: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn accept_event(
             return Ok(None);
         }
         let value = event.as_ref().and_then(|event| event.pointer(pointer));
-        let text = value.and_then(scalar_text);
+        let text = value.and_then(format_scalar);
         text.map(Some)
             .ok_or_else(|| format!("the event has no text or number at `{pointer}`"))
     };
@@ -53,7 +53,7 @@ pub(crate) fn accept_event(
     {
         return Err(format!("`{}` is not one of `only_values`", settings.only));
     }
-    let session = find(&settings.session)?.map(|value| session_name(&value));
+    let session = find(&settings.session)?.map(|value| create_session_name(&value));
     Ok(AcceptedEvent {
         input: turn_input(&settings.prompt, text),
         session,
@@ -62,7 +62,7 @@ pub(crate) fn accept_event(
 }
 
 /// Returns a string, a number or a boolean as text.
-fn scalar_text(value: &Value) -> Option<String> {
+fn format_scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
@@ -73,7 +73,7 @@ fn scalar_text(value: &Value) -> Option<String> {
 /// Converts a value into a session name that is unique to it. Names consist of a to z, digits and
 /// `-`: any other byte becomes `-` and two hexadecimal digits, and a name that is too long becomes
 /// a hash.
-fn session_name(value: &str) -> String {
+fn create_session_name(value: &str) -> String {
     let mut name = String::new();
     for byte in value.bytes() {
         match byte {

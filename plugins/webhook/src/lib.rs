@@ -31,15 +31,15 @@ mod webhook {
     pub(crate) fn run() -> Result<LoopOutcome, Error> {
         let settings: WebhookSettings = config::all()?;
         let Wakeup::Message(message) = waiting::wait(&WakeConditions::new().message())? else {
-            return run_again("the host ends");
+            return schedule_next_run("the host ends");
         };
         let event = match accept_event(&message.text, &settings) {
             Ok(event) => event,
-            Err(why) => return run_again(&format!("no turn: {why}")),
+            Err(why) => return schedule_next_run(&format!("no turn: {why}")),
         };
         let mut taken: Vec<String> = store::get_json(TAKEN)?.unwrap_or_default();
         if event.id.as_ref().is_some_and(|id| taken.contains(id)) {
-            return run_again("no turn: the event was taken before");
+            return schedule_next_run("no turn: the event was taken before");
         }
         let report = run_turn(&event, &settings)?;
         // Store the id only after the turn, so that the sender can send the event again if its turn
@@ -56,7 +56,7 @@ mod webhook {
         ));
         let first = answer.lines().next().unwrap_or_default();
         status::set(first);
-        run_again(&format!("{} {}: {first}", report.session, report.state))
+        schedule_next_run(&format!("{} {}: {first}", report.session, report.state))
     }
 
     /// Runs the turn of an event.
@@ -84,7 +84,7 @@ mod webhook {
         }
     }
 
-    fn run_again(reason: &str) -> Result<LoopOutcome, Error> {
+    fn schedule_next_run(reason: &str) -> Result<LoopOutcome, Error> {
         Ok(LoopOutcome::Again {
             after: Duration::from_millis(100),
             reason: reason.to_owned(),

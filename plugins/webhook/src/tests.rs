@@ -101,7 +101,7 @@ fn events_with_equal_values_share_a_session_and_other_events_do_not() {
 }
 
 #[test]
-fn events_are_filtered_by_a_value_and_an_id_is_accepted_once() {
+fn webhook_events_are_filtered_by_a_field_value_and_a_repeated_id_is_ignored() {
     let orders = set_up(json!({
         "only": "/severity", "only_values": ["page"], "id": "/id",
     }));

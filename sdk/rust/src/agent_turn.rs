@@ -1,8 +1,7 @@
-//! Primitives with which an agent loop runs a turn. Needs the side effect `external`,
-//! `[external] agent_loop = true`, and the plugin's name as `loop` under `[agent]` in the
-//! operator's settings.
+//! Primitives with which an agent loop runs a turn. Needs the side effect `external`, `[external]
+//! agent_loop = true`, and the plugin's name as `loop` under `[agent]` in the operator's settings.
 //!
-//! This loop runs the built-in order, and is a good start for another one:
+//! This loop does the same as the built-in agent loop, and is a good start for another one:
 //!
 //! ```no_run
 //! #[rind_sdk::plugin]
@@ -107,7 +106,7 @@ pub fn reflect() -> Result<Option<String>, Error> {
 /// reason why another request is needed.
 ///
 /// # Errors
-/// As [`is_resumed`].
+/// The same as those of [`is_resumed`].
 pub fn finish() -> Result<TurnFinish, Error> {
     host::finish()
 }
@@ -130,7 +129,7 @@ pub fn request_to_end(order: &RequestOrder) -> Result<ModelAnswer, Error> {
 }
 
 impl RequestOrder {
-    /// Creates a request with all tools, whose answer becomes a part of the conversation.
+    /// Creates a request that offers all tools and whose answer becomes a part of the conversation.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -148,7 +147,7 @@ impl RequestOrder {
         self
     }
 
-    /// Limits the request to the tools that a preset of subagents selects.
+    /// Limits the request to the tools that the subagent preset with this name selects.
     #[must_use]
     pub fn preset(mut self, name: impl Into<String>) -> Self {
         self.preset = Some(name.into());

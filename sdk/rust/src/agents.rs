@@ -43,8 +43,8 @@ pub fn resume(id: &str, message: &str) -> Result<(), Error> {
     host::resume(id, message)
 }
 
-/// Waits at most `timeout_ms` until these subagents of this plugin have ended, and returns their
-/// states.
+/// Waits at most `timeout_ms` milliseconds until the subagents of this plugin with the given ids
+/// have ended, and returns their states.
 ///
 /// # Errors
 /// The plugin has no such subagent.

@@ -157,7 +157,7 @@ constructors! {
         replace(draft: impl Into<String>) => draft: Some(draft.into());
         /// Adds a criterion for a good answer.
         criterion(text: impl Into<String>) => criteria: vec![text.into()];
-        /// Requests another step for this reason; the built-in reflection is skipped.
+        /// Requests another step for this reason; the built-in checks of the answer are skipped.
         again(reason: impl Into<String>) => verdict: VerdictChange::Again(reason.into());
     }
     PromptOutcome {

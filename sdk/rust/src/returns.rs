@@ -160,7 +160,8 @@ impl PointOutcome {
         Self::default()
     }
 
-    /// Returns a value: the new payload, or a contribution.
+    /// Returns a value: the new payload at a gate or mutate point, or a contribution at a collect
+    /// point.
     ///
     /// # Errors
     /// The value cannot be written as JSON.

@@ -186,7 +186,8 @@ pub fn conversation(messages: Vec<Message>) -> Conversation {
     Conversation { messages }
 }
 
-/// Creates a slice of messages that are compacted or archived at the user's request.
+/// Creates the payload of hooks about compaction or archiving: messages that are compacted or
+/// archived at the user's request.
 #[must_use]
 pub fn slice(messages: Vec<Message>) -> Slice {
     Slice {

@@ -64,7 +64,7 @@ pub fn running() -> Result<Vec<String>, Error> {
 }
 
 impl TurnOrder {
-    /// Creates an order for a turn in a new session, with all tools.
+    /// Creates an order for a turn in a new session. The turn has all tools of the session.
     #[must_use]
     pub fn new(input: impl Into<String>) -> Self {
         Self {

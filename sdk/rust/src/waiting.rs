@@ -20,7 +20,7 @@ pub fn wait(until: &WakeConditions) -> Result<Wakeup, Error> {
 }
 
 impl WakeConditions {
-    /// Creates conditions under which only the shutdown of the host ends the wait.
+    /// Creates empty conditions, with which only the shutdown of the host ends the wait.
     #[must_use]
     pub fn new() -> Self {
         Self {

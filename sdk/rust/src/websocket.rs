@@ -11,7 +11,8 @@ use crate::testing::websocket as host;
 /// Opens a connection and returns its number, which is valid in this run of the loop.
 ///
 /// # Errors
-/// The host was not granted, the server refuses the connection, or a limit was reached.
+/// The plugin was not granted access to the host, the server refuses the connection, or a limit was
+/// reached.
 pub fn open(request: &ConnectRequest) -> Result<u32, Error> {
     host::open(request)
 }

@@ -88,7 +88,7 @@ async fn a_plugin_that_remembers_in_its_instance_fails_within_a_runtime_too() {
     assert!(
         error
             .to_string()
-            .contains("with a kept and with a fresh instance"),
+            .contains("when its instance is kept than when it is new"),
         "{error}"
     );
     let error = plugin.run_case_files().unwrap_err();

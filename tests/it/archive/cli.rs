@@ -263,5 +263,5 @@ fn the_audit_log_shows_what_one_subagent_did() {
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert!(lines.iter().all(|line| line.contains(agent)), "{lines:#?}");
     assert!(lines[1].contains("tool=list_files"), "{lines:#?}");
-    assert!(ran.stderr.contains("is whole: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("is complete: "), "{}", ran.stderr);
 }

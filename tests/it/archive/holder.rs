@@ -88,8 +88,8 @@ async fn a_session_reads_subagents_by_their_id_and_nothing_else() {
     let id = holder(&running);
     let (store, session) = (store(&running), running.session.id().to_string());
     let known = format!("{session}/agents/{id}");
-    let place = store.workspace_and_model(&session).unwrap().workspace;
-    let resolve = |wanted: &str| store.resolve_any(wanted, &place);
+    let place = store.read_workspace_and_model(&session).unwrap().workspace;
+    let resolve = |wanted: &str| store.resolve_any_session(wanted, &place);
     assert_eq!(resolve(&format!("last/agents/{id}")).unwrap(), known);
     assert_eq!(resolve(&session[..18]).unwrap(), session);
     for wrong in [

@@ -96,11 +96,11 @@ fn each_of_twelve_subtly_wrong_plugins_has_its_fault_named_once_at_its_place() {
     assert_snapshot!(twelve().run(&["plugin", "check", "wrong"]).screen(), @r#"
     exit 1
     ---- stdout
-    wrong/ahead/hello.wasm: it imports `rind:plugin/types@0.9.0`, which needs version 0.9.0 of the contract; this host supports 0.1.1, 0.2.0: update Rind, or build the plugin with an SDK for a supported version [contract]
+    wrong/ahead/hello.wasm: it imports `rind:plugin/types@0.9.0`, which needs version 0.9.0 of the plugin contract; this host supports 0.1.1, 0.2.0: update Rind, or build the plugin with an SDK for a supported version [contract]
     wrong/deaf/plugin.toml:9: declares settings, but the component does not import `config`, so they change nothing: remove them [settings]
     wrong/drifted/hello.wasm: its sources have changed since it was built: build it again with `rind plugin build wrong/drifted` [component]
     wrong/drifted/plugin.toml:2: `version` is 0.1.0 here and 0.2.0 in Cargo.toml [version]
-    wrong/ghost/plugin.toml:9: options for a hook on `pre-tool`, which the component does not export: write the hook, or remove the section [missing-export]
+    wrong/ghost/plugin.toml:9: the manifest has options for a hook on `pre-tool`, which the component does not export: write the hook, or remove the section [missing-export]
     wrong/greedy/plugin.toml:5: asks for `network`, but the component imports neither `http` nor `wasi:http`: remove `network` [unused-permission]
     wrong/misspelt/plugin.toml:8: unknown field `priorty`, expected one of `priority`, `on_failure`, `async`, `timeout`, `may`, `only_with`, `only_tools`, `only_final`, `only_over`; did you mean `priority`? [manifest]
     wrong/modest/plugin.toml:5: the component exports `rind:plugin/pre-reason@0.1.1`, a mutate point, which needs `side_effects = ["session"]` in plugin.toml [missing-permission]
@@ -173,7 +173,7 @@ fn json_has_the_rule_the_line_and_whether_it_can_be_fixed() {
         "rule": "missing-export",
         "path": "wrong/ghost/plugin.toml",
         "line": 9,
-        "message": "options for a hook on `pre-tool`, which the component does not export: write the hook, or remove the section",
+        "message": "the manifest has options for a hook on `pre-tool`, which the component does not export: write the hook, or remove the section",
         "is_refused": true,
         "is_fixable": false
       }

@@ -83,7 +83,7 @@ fn a_command_that_cannot_be_called_says_what_to_type() {
     assert_snapshot!(said("/reviw src"), @"error: there is no command /reviw (did you mean /review?); /help lists all, and a line that begins with a blank is a prompt");
     assert_snapshot!(said("/review"), @"error: `path` is missing; usage: /review <path> [depth=quick|thorough]");
     assert_snapshot!(said("/review src deep"), @r#"error: the arguments do not fit: at `/depth`: "deep" is not one of "quick" or "thorough"; usage: /review <path> [depth=quick|thorough]"#);
-    assert_snapshot!(said("/torn"), @"error: /torn cannot be used: [RIND_HOME]/config/prompts/torn.md:4:8: `nmae` is not an argument of this template; it declares no arguments, and the text after its name is `arguments`");
+    assert_snapshot!(said("/torn"), @"error: /torn cannot be used: [RIND_HOME]/config/prompts/torn.md:4:8: `nmae` is not an argument of this template; it declares no arguments; `arguments` has the text that follows the command's name");
     assert_snapshot!(said("/cost"), @"error: /cost needs a session: pass --resume with its id or `last`");
     assert_snapshot!(said("/model other"), @"error: a run has one model: pass --model other with the prompt");
     assert!(!rind.home().join("data/sessions").exists());
@@ -97,7 +97,7 @@ fn a_projects_templates_count_once_it_is_trusted_and_never_go_before_the_users()
     rind.file(".rind/prompts/ship.md", &own("Ship {{ arguments }}."));
     let ran = rind.run(&["run", "/ship it"]).exits(2);
     assert!(
-        ran.stderr.contains("the project's .rind is not used"),
+        ran.stderr.contains(".rind is not used: it is not trusted"),
         "{}",
         ran.stderr
     );
@@ -317,8 +317,8 @@ fn a_hostile_template_ends_a_process_of_its_own_and_nothing_else() {
         let is_named = |why: &str| ran.stderr.contains(&format!("h{n}.md: {why}"));
         assert!(
             is_named("an expression or a value in it is nested too deeply")
-                || is_named("it takes more than 2 s of processor time")
-                || is_named("it takes more than 256 MiB of memory"),
+                || is_named("its process needs more than 2 s of processor time")
+                || is_named("its process needs more than 256 MiB of memory"),
             "{body}: {}",
             ran.stderr
         );

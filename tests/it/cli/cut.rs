@@ -152,7 +152,7 @@ fn a_killed_process_loses_no_finished_step_and_marks_the_call_that_was_cut() {
     ---- stderr
     model: scripted (the script [FOLDER]/script.toml was asked for)
     session [SESSION] (resumed with 8 messages)
-    ▲ the previous run ended without a result of bash, read_file; its actions may be incomplete or still running
+    ▲ the previous run ended before these tool calls had a result: bash, read_file; their actions may be incomplete or still running
     1 step · 0 tool calls · [N] tokens in, [N] out · [T]
     ");
     assert_eq!(rind.session_lines()[..before.len()], before);

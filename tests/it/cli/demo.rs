@@ -47,7 +47,7 @@ fn the_demo_shows_every_first_party_plugin_at_work() {
         "    ● read_output of tool-output-sandbox {\"handle\":\"out-1\",\"search\":\"level_cm=31\"}",
         "    ● greet of hello {\"name\":\"Ada\"}",
         "  pre-output, post-output, turn-end [T] 7 hooks passed",
-        "    · pre-completion-checklist answer sent back: nothing has checked `station.toml`",
+        "    · pre-completion-checklist answer sent back to the model: no build, test or check ran after",
         "11 steps · 10 tool calls · ",
     ] {
         let squeezed = screen
@@ -172,12 +172,12 @@ fn no_folder_under_rind_home_removes_a_plugin_that_the_program_carries() {
         (
             "an empty folder",
             Box::new(|rind| fs::create_dir(managed(rind)).unwrap()),
-            "10 plugins would run here",
+            "a session here would run 10 plugins",
         ),
         (
             "an empty folder with the name of a plugin",
             Box::new(|rind| fs::create_dir_all(managed(rind).join("audit-log")).unwrap()),
-            "10 plugins would run here",
+            "a session here would run 10 plugins",
         ),
         (
             "a component with the name of a plugin",
@@ -192,7 +192,7 @@ fn no_folder_under_rind_home_removes_a_plugin_that_the_program_carries() {
         (
             "another plugin",
             Box::new(|rind| _ = rind.managed("hello")),
-            "11 plugins would run here",
+            "a session here would run 11 plugins",
         ),
         (
             "a link that leads nowhere",
@@ -222,7 +222,7 @@ fn a_variable_that_replaces_the_core_plugins_names_a_folder_and_doctor_says_what
     assert_eq!(list.lines().count(), 1, "{list}");
     let doctor = rind.run(&["doctor"]).exits(0).stdout;
     assert!(
-        doctor.contains("▲ plugins            1 plugin would run here; RIND_MANAGED replaces the plugins that are embedded in rind: \
+        doctor.contains("▲ plugins            a session here would run 1 plugin; RIND_MANAGED replaces the plugins that are embedded in rind: \
                          audit-log, content-safety"),
         "{doctor}"
     );

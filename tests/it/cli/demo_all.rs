@@ -57,7 +57,7 @@ fn deeds(ran: &Ran) -> BTreeMap<String, String> {
     let mut deeds: BTreeMap<String, String> = BTreeMap::new();
     let mut name = "";
     let lines = report.lines().skip(1);
-    for line in lines.take_while(|line| !line.ends_with("acted")) {
+    for line in lines.take_while(|line| !line.ends_with(" were active in this turn")) {
         if !line.starts_with(' ') {
             name = line.split(' ').next().unwrap();
         }
@@ -106,7 +106,8 @@ fn without_one_plugin_all_others_do_what_they_did() {
         ran.stdout
     );
     assert!(
-        ran.stderr.ends_with("\n10 of 10 core plugins acted\n"),
+        ran.stderr
+            .ends_with("\n10 of 10 core plugins were active in this turn\n"),
         "{}",
         ran.stderr
     );
@@ -139,7 +140,7 @@ fn without_one_plugin_all_others_do_what_they_did() {
       said           takes `demo-small` in place of `demo-large`: short-plain: `demo-small` went well in 30 of 30 turns, with 95 % confidence in at least 89 %; 2 of 2 models within 5 % of the best, the cheapest of them at $0.02800 a turn
       changed        model at pre-reason
     pre-completion-checklist post-reason
-      said           answer sent back: nothing has checked `station.toml`
+      said           answer sent back to the model: no build, test or check ran after `station.toml` changed
       told the model Not done yet: `station.toml` changed in this turn, and no build, test or check ran after the last edit. Run what checks the change and mend what fails, then answer. If nothing can check it, or it cannot be made to pass, say so in your answer, and why.
     quartermaster post-tool
       told the model after `list_files` the next tool has mostly been `read_file` (87 % of 60 times). That is a habit of earlier work and no order.
@@ -148,7 +149,7 @@ fn without_one_plugin_all_others_do_what_they_did() {
       used           model demo-large
       left behind    a summary of 426 bytes in place of [N] messages
     tool-output-sandbox post-tool
-      logged         218893 bytes of search kept aside
+      logged         218893 bytes of the result of search stored; the model gets a preview
       changed        content at post-tool
       answered calls `read_output`
     "#);
@@ -162,7 +163,7 @@ fn without_one_plugin_all_others_do_what_they_did() {
         without.insert(plugin.to_owned(), format!("{plugin} not loaded\n"));
         assert_eq!(deeds(&ran), without, "without {plugin}");
         let end = format!(
-            "\n9 of 10 core plugins acted\n▲ {plugin} is not loaded; `rind plugin list` says why\n"
+            "\n9 of 10 core plugins were active in this turn\n▲ {plugin} is not loaded; `rind plugin list` says why\n"
         );
         assert!(ran.stderr.ends_with(&end), "{}", ran.stderr);
     }
@@ -192,7 +193,7 @@ fn a_core_plugin_that_is_there_and_does_nothing_fails_the_demo_by_name() {
     let deeds = deeds(&ran);
     assert_eq!(deeds["loop-detection"], "loop-detection never called\n");
     assert_eq!(deeds["quartermaster"], "quartermaster not loaded\n");
-    let end = "\n8 of 10 core plugins acted\n▲ quartermaster is not loaded; `rind plugin list` says why\n▲ loop-detection is loaded but was not active in this turn\n";
+    let end = "\n8 of 10 core plugins were active in this turn\n▲ quartermaster is not loaded; `rind plugin list` says why\n▲ loop-detection is loaded but was not active in this turn\n";
     assert!(ran.stderr.ends_with(end), "{}", ran.stderr);
 }
 

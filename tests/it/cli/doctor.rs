@@ -43,14 +43,14 @@ fn a_machine_where_everything_works_has_nothing_required_missing() {
         &report,
         "sandbox of plugins",
         "ok",
-        "stops an endless loop after",
+        "it stopped an endless loop after",
     );
     has_state(&report, "compile cache", "ok", "private and writable");
     has_state(
         &report,
         "compiler",
         "ok",
-        "in a process of its own, at most 120 s and 2048 MiB",
+        "plugins are compiled in a separate process within 120 s and 2048 MiB",
     );
     has_state(&report, "data folder", "ok", "data");
     has_state(
@@ -87,7 +87,7 @@ fn people_get_a_line_for_each_with_what_to_do() {
     let ran = rind.run(&["doctor"]).exits(0);
     assert_eq!(ran.stderr, "");
     for line in [
-        "✓ compile cache      [RIND_HOME]/cache/components, private and writable; its key is [RIND_HOME]/data/cache.key\n",
+        "✓ compile cache      [RIND_HOME]/cache/components, private and writable; the key that signs its files is [RIND_HOME]/data/cache.key\n",
         "✗ model              none: no key and no model server is configured\n",
         "                     to do: start `rind run \"…\"` at a terminal and choose one, or set ANTHROPIC_API_KEY",
         "nothing required is missing\n",
@@ -118,12 +118,17 @@ fn folders_that_others_or_tools_could_change_are_weaker() {
     rind.config("");
     fs::set_permissions(rind.home().join("config"), PermissionsExt::from_mode(0o777)).unwrap();
     let (first, _) = report(&rind);
-    has_state(&first, "config folder", "weaker", "open to other users");
+    has_state(
+        &first,
+        "config folder",
+        "weaker",
+        "which other users can access",
+    );
 
     let mut command = rind.command(&["doctor", "--json"]);
     let ran = rind.finish(command.env("RIND_HOME", "within"));
     let within: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let hidden = "inside of the workspace and hidden from tools";
+    let hidden = "which is inside the workspace but hidden from tools";
     has_state(&within, "data folder", "ok", hidden);
 }
 
@@ -146,7 +151,7 @@ fn what_is_required_and_missing_is_an_exit_code() {
         "missing",
         "config.toml:1: unknown section `agentt`",
     );
-    has_state(&wrong, "compiler", "ok", "in a process");
+    has_state(&wrong, "compiler", "ok", "in a separate process");
 
     rind.config("[provider]\nname = \"gemini\"\n");
     let (wrong, code) = report(&rind);
@@ -189,19 +194,19 @@ async fn the_server_of_the_model_is_asked_what_it_has() {
         &look("gpt-4o", "right"),
         "model",
         "ok",
-        "its server answers and has the model",
+        "the provider's server answers and lists the model",
     );
     has_state(
         &look("gpt-9", "right"),
         "model",
         "weaker",
-        "its server does not list the model",
+        "the provider's server does not list the model",
     );
     has_state(
         &look("gpt-4o", "wrong"),
         "model",
         "missing",
-        "asking its server failed",
+        "the request for the provider's list of models failed",
     );
     assert!(
         server
@@ -291,28 +296,28 @@ fn only_a_kernel_that_has_no_mechanism_is_said_to_run_commands_unconfined_and_on
             ENOSYS,
             "when-possible",
             "missing",
-            "confining bash failed: namespaces: ",
+            "the commands of bash cannot be confined: namespaces: ",
         ),
         (
             ENOSYS,
             ENOMEM,
             "when-possible",
             "missing",
-            "confining bash failed: Landlock: ",
+            "the commands of bash cannot be confined: Landlock: ",
         ),
         (
             ENOMEM,
             0,
             "when-possible",
             "missing",
-            "confining bash failed: namespaces: ",
+            "the commands of bash cannot be confined: namespaces: ",
         ),
         (
             ENOSYS,
             0,
             "required",
             "ok",
-            "bash runs confined by Landlock",
+            "commands of bash are confined by Landlock",
         ),
     ] {
         // Uses a separate thread, because the filters cannot be removed.

@@ -146,7 +146,7 @@ async fn models_are_those_that_the_server_lists() {
     small-model  32768 tokens
     ---- stderr
     ▲ anthropic does not list claude-sonnet-5-5, the model of new sessions
-    2 models of anthropic (anthropic was asked for); choose one with --model or `model` in [provider]
+    anthropic lists 2 models (anthropic was asked for); choose one with --model or `model` in [provider]
     ");
     let received = server.received();
     assert_eq!(received[0].line, "GET /v1/models?limit=1000");

@@ -30,7 +30,7 @@ fn without_a_terminal_a_plugin_that_asks_for_more_is_held_and_every_way_to_grant
           digest = "[DIGEST]"
           allow = ["session"]
     error: plugin injection-guard cannot run: it needs permissions that you have not granted: session
-          required: `--plugin` names it
+          it is required, because `--plugin` names it
           to run without it: omit the flag, or add `--without injection-guard`
     "#);
 }
@@ -379,7 +379,7 @@ fn a_plugin_that_only_watches_and_reaches_out_is_said_to_send_what_it_sees() {
     });
     let inspect = ["plugin", "inspect", "loop-detection", "--grants"];
     let ran = rind.run(&inspect).exits(0);
-    let said = "it could send what it reads in the conversation to https://api.example.com";
+    let said = "could send what it reads in the conversation to https://api.example.com";
     assert!(ran.stdout.contains(said), "{}", ran.stdout);
     let Some(screen) = rind.at_terminal(&["run", "hello"], "n\n") else {
         return;

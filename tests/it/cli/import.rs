@@ -82,7 +82,7 @@ fn settings_of_claude_code_are_shown_and_then_taken_over() {
       [FOLDER]/user/.claude/commands/git/fix.md: /git-fix: allowed-tools
         a template has none of these: it runs with the model, tools and rules of the session
       [WORKSPACE]/.claude/settings.json: Bash(make:*)
-        a project's rule that allows would apply to all projects; if you want that, add { command = "make *", decision = "allow" } to `rules` in [tools] of config.toml
+        the rule allows calls in this project only, but in Rind it would apply to all projects; if you want that, add { command = "make *", decision = "allow" } to `rules` in [tools] of config.toml
     "#);
     assert!(!rind.home().join("config/config.toml").exists());
     let ran = rind.run(&["import", "claude-code", "--project"]).exits(2);

@@ -89,7 +89,7 @@ fn a_broken_plugin_that_may_be_a_guard_keeps_the_run_from_starting_until_it_is_l
         4 | compnent = "guest_echo.wasm"
           | ^^^^^^^^
         unknown field `compnent`, expected one of `name`, `version`, `description`, `component`, `side_effects`, `trust`, `hooks`, `filesystem`, `network`, `external`, `limits`, `config`, `dependencies`, `points`, `implements`, `tools`, `compat`; did you mean `component`?
-          required: it blocks when it fails, or may block, and it was installed or granted before
+          it is required, because it blocks when it fails, or may block, and it was installed or granted before
           to run without it: `--without echo` for one run; `rind plugin disable echo` for good
     "#);
     let ran = rind.run(&["run", "hello", "--without", "echo"]).exits(0);
@@ -402,7 +402,7 @@ fn what_the_operator_set_of_hooks_and_settings_is_shown() {
     ✗ quartermaste             -        there is no such plugin; see `rind plugin list`
       required: [RIND_HOME]/config/config.toml:10 configures it; to run without it: `--without quartermaste` for one run; `enabled = false` at [RIND_HOME]/config/config.toml:10 for good
     ---- stderr
-    ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.turn-end.timeout_seconds: [T] is above the limit for this hook, so [T] are used
+    ▲ [RIND_HOME]/config/config.toml:9: plugins.quartermaster.hooks.turn-end.timeout_seconds: [T] exceeds the limit, so the limit of [T] applies
     the model's answers are shown while they are written
     ");
     let shown = |name: &str| {

@@ -446,7 +446,7 @@ async fn an_update_without_the_attestation_of_the_version_before_is_told() {
     let ran = mock.run(&rind, &["plugin", "update"]).exits(0);
     assert!(
         ran.stderr
-            .contains("not where npm:hello@0.2.0 was built: ask its owner why"),
+            .contains("but none for npm:hello@0.2.0: ask the owner of the package why"),
         "{}",
         ran.stderr
     );

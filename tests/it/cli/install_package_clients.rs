@@ -164,7 +164,7 @@ fn the_proxy_in_the_settings_of_a_client_is_used_and_its_password_is_not_shown()
         let ran = rind.finish(&mut command);
         assert_eq!(ran.code, Some(1), "{reference}: {}", ran.stderr);
         assert!(
-            ran.stderr.contains("with the proxy that `"),
+            ran.stderr.contains("through the proxy that is set in `"),
             "{reference}: {}",
             ran.stderr
         );

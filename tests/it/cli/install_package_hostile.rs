@@ -274,7 +274,7 @@ async fn indexes_of_python_packages_and_crates_that_lie_are_refused() {
     );
     mock.put("/index/he/ll/hello", line);
     for (config, what) in [
-        (json!([]), "is not of the type sparse"),
+        (json!([]), "is not the configuration of a sparse index"),
         (
             json!({"dl": "x"}),
             "the download address in the index is not a URL",
@@ -339,11 +339,11 @@ async fn answers_without_end_errors_and_redirects_to_private_places_are_refused(
         ),
         (
             Box::new(|_| Reply::Plain(304, Vec::new(), Vec::new())),
-            "redirects without an address",
+            "answered with a redirect that names no target",
         ),
         (
             Box::new(|_| Reply::to(302, "/npm/hello")),
-            "redirects more than 5 times",
+            "more than 5 times",
         ),
         (
             Box::new(move |_| Reply::to(307, &away)),

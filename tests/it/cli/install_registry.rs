@@ -267,7 +267,7 @@ fn what_is_not_in_the_registry_or_was_pinned_to_a_digest_stays_as_it_is() {
     install(&rind, &registry.at(":0.4.0-rc.1")).exits(0);
 
     for (file, at, what) in [
-        (&folder, registry.at(""), "is not packed"),
+        (&folder, registry.at(""), "is not a packed plugin"),
         (&file, "hello.wasm".to_owned(), "does not begin with oci://"),
         (&file, registry.at(&format!("@{digest}")), "not to a digest"),
         (

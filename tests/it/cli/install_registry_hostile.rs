@@ -94,7 +94,10 @@ async fn manifests_that_are_not_those_of_one_component_are_refused() {
     let layer = good["layers"][0].clone();
     let table: Vec<(Vec<u8>, &str)> = vec![
         (b"<html>".to_vec(), "the manifest is not JSON"),
-        (b"{}".to_vec(), "the manifest is incomplete"),
+        (
+            b"{}".to_vec(),
+            "the manifest lacks a field, or a field has the wrong type",
+        ),
         (
             with(&|m| m["mediaType"] = "application/vnd.oci.image.index.v1+json".into()),
             "the manifest has the type",
@@ -123,7 +126,7 @@ async fn manifests_that_are_not_those_of_one_component_are_refused() {
         ),
         (
             with(&|m| m["layers"][0]["size"] = (-1).into()),
-            "the manifest is incomplete",
+            "the manifest lacks a field, or a field has the wrong type",
         ),
         (
             with(&|m| m["annotations"] = json!({"rind.minisig": "x".repeat(9000)})),
@@ -253,7 +256,7 @@ async fn redirects_lead_to_a_layer_only_and_without_credentials() {
             "https://user:pw@a.example/x",
             "is not http or https, or has credentials",
         ),
-        ("/v2/hello/blobs/again", "in a circle"),
+        ("/v2/hello/blobs/again", "too often"),
     ] {
         let (text, to) = (text.clone(), to.to_owned());
         let server = serve(move || plain(&text), Box::new(move |_| Reply::to(302, &to))).await;

@@ -62,7 +62,7 @@ fn with_keys_only_what_one_of_them_signed_is_installed() {
         assert!(ran.stderr.contains(what), "{what}: {}", ran.stderr);
         assert!(installed(&rind).is_empty());
     };
-    refused(&folder, "is a folder, and folders cannot be signed");
+    refused(&folder, "is a folder and cannot be signed");
     refused(&file, "has no signature at");
     sign(&theirs, &file);
     refused(&file, "does not match");

@@ -46,7 +46,7 @@ fn without_a_terminal_the_difference_is_shown_and_the_plugin_stays_as_it_is() {
     let rind = wider();
     let ran = rind.run(&["plugin", "update"]).exits(1);
     for said in [
-        "hello stays at 0.1.0, because 0.2.0 asks for more",
+        "hello stays at 0.1.0, because version 0.2.0 requests more permissions",
         "(session)",
         "(network:example.com)",
         "add --grant hello",
@@ -76,7 +76,7 @@ fn a_flag_accepts_what_it_names() {
     assert_eq!(version(&rind), "0.2.0");
     // Accepting the update does not grant its permissions.
     assert!(
-        ran.stderr.contains("it runs once you have granted"),
+        ran.stderr.contains("the plugin runs once you have granted"),
         "{}",
         ran.stderr
     );
@@ -139,7 +139,8 @@ fn an_update_that_no_longer_lowers_its_trust_asks_for_more() {
     hello(&rind, "src", "0.2.0", "");
     let ran = rind.run(&["plugin", "update"]).exits(1);
     assert!(
-        ran.stderr.contains("lowered its trust to local"),
+        ran.stderr
+            .contains("the manifest of the earlier version lowered it to local"),
         "{}",
         ran.stderr
     );

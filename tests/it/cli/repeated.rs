@@ -140,7 +140,8 @@ fn a_check_that_needs_an_approval_which_nobody_gives_leaves_the_call_alone() {
     rind.script(GOES_ON).file("log.txt.go", "");
     let ran = rind.run(&["run", "--resume", "last"]).exits(0);
     assert!(
-        ran.stderr.contains("its check `own` was refused"),
+        ran.stderr
+            .contains("the tool `own`, which checks its effect, was refused"),
         "{}",
         ran.stderr
     );

@@ -102,7 +102,7 @@ fn a_turn_is_shown_and_taken_back_with_its_files_except_what_the_person_changed(
       1 - aaa
       1 + bbb
     ---- stderr
-    bash: 1 file not saved before the call: it was too large to be kept
+    no copy of 1 file was saved before the call of bash: it was too large to be kept
     ");
     let json = rind.run(&["session", "diff", "last", "--turn", "1", "--json"]);
     let json: Value = serde_json::from_str(&json.exits(0).stdout).unwrap();

@@ -176,6 +176,6 @@ fn listings_show_the_loop_and_how_long_a_run_may_take() {
         "{list}"
     );
     let report = rind.run(&["plugin", "inspect", "heart"]).exits(0).stdout;
-    let line = "at most 2.0 s a run (runs with its permissions while `rind serve` runs)";
+    let line = "each run takes at most 2.0 s (runs with its permissions while `rind serve` runs)";
     assert!(report.contains(line), "{report}");
 }

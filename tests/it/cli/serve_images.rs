@@ -126,7 +126,7 @@ fn what_is_no_image_is_refused_and_never_shown_as_one() {
         .join("data/sessions")
         .join(session)
         .join("content");
-    let svg_id = Blob::of(SVG, "image/svg+xml").id;
+    let svg_id = Blob::from_bytes(SVG, "image/svg+xml").id;
     std::fs::write(content.join(&svg_id), SVG).unwrap();
     for (path, status) in [
         (format!("{place}/images/{svg_id}"), 404),

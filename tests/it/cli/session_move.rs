@@ -28,7 +28,7 @@ fn widen(folder: &Path) {
     fs::create_dir_all(&held).unwrap();
     fs::copy(folder.join("session.jsonl"), held.join("session.jsonl")).unwrap();
     fs::create_dir_all(folder.join("blobs")).unwrap();
-    let name = rind::message::Blob::of(b"value", "text/plain").id;
+    let name = rind::message::Blob::from_bytes(b"value", "text/plain").id;
     fs::write(folder.join("blobs").join(&name), "value").unwrap();
 }
 
@@ -183,7 +183,7 @@ fn what_is_damaged_or_leads_elsewhere_is_not_imported() {
         "cut off",
     );
     refused("torn.jsonl", lines.trim_end().as_bytes(), "cut off");
-    refused("x.jsonl", b"{}\n", "no session");
+    refused("x.jsonl", b"{}\n", "not a session");
     refused("empty.jsonl", b"", "no entry that begins a session");
     let newer = lines.replacen("\"version\":1", "\"version\":99", 1);
     refused("newer.jsonl", newer.as_bytes(), "update rind");

@@ -88,13 +88,13 @@ fn names_that_mean_nothing_are_said_with_their_line() {
     for line in [
         "plugin gaurd cannot run: there is no such plugin",
         "config/config.toml:1 configures it",
-        "config.toml:5: [plugins.guard.hooks.pre-tol]: this setting has no effect: the plugin has no hook there",
+        "config.toml:5: [plugins.guard.hooks.pre-tol]: this setting has no effect: the plugin has no hook at this point",
     ] {
         assert!(ran.stderr.contains(line), "{line}\n{}", ran.stderr);
     }
 
     let flag = rind(&["guard"], "").run(&["run", "hello", "--set", "plugins.gaurd.priority=3"]);
-    let expected = "required: --set plugins.gaurd.priority=3 configures it";
+    let expected = "it is required, because --set plugins.gaurd.priority=3 configures it";
     assert!(flag.stderr.contains(expected), "{}", flag.stderr);
 }
 

@@ -67,7 +67,7 @@ fn the_list_says_who_may_start_each_skill_and_why_others_cannot_be_used() {
     );
     assert!(
         ran.stderr
-            .contains("the model gets a list of 1 skill in 17 characters"),
+            .contains("the list of skills in the prompt has 1 skill in 17 characters"),
         "{}",
         ran.stderr
     );

@@ -567,8 +567,7 @@ fn archives_are_read_compressed_or_not_and_a_signed_one_is_trusted_as_a_package(
     let folder = review(&rind);
     let ran = install(&rind, &folder, &args).exits(1);
     assert!(
-        ran.stderr
-            .contains("is a folder, and folders cannot be signed"),
+        ran.stderr.contains("is a folder and cannot be signed"),
         "{}",
         ran.stderr
     );
@@ -591,7 +590,7 @@ fn archives_are_read_compressed_or_not_and_a_signed_one_is_trusted_as_a_package(
     let ran = rind.run(&["skill", "list"]).exits(0);
     assert!(
         ran.stderr
-            .contains("all count as installed and then changed"),
+            .contains("all are treated like installed skills whose files were edited"),
         "{}",
         ran.stderr
     );
@@ -600,7 +599,7 @@ fn archives_are_read_compressed_or_not_and_a_signed_one_is_trusted_as_a_package(
         install(&rind, &signed, &args)
             .exits(1)
             .stderr
-            .contains("is not a lock file")
+            .contains("is not a valid lock file")
     );
 }
 
@@ -615,7 +614,7 @@ fn without_a_lock_file_that_can_be_read_nothing_there_is_the_users_own() {
     let newer = written.replace("format = 1", "format = 2") + "[skills.review.more]\n";
     for (text, what) in [
         (newer.as_str(), "was written by a newer rind"),
-        ("format = 1\n[", "is not a lock file"),
+        ("format = 1\n[", "is not a valid lock file"),
         ("format = 0\n", "has the unknown format 0"),
     ] {
         fs::write(&lock, text).unwrap();
@@ -783,7 +782,7 @@ fn what_is_not_committed_is_said_to_be_missing_there() {
     folder(&rind, "repo", &[("review/SKILL.md", REVIEW)]);
     let head = git(&source, &["rev-parse", "HEAD"]);
     let ran = install(&rind, &source, &["--yes"]).exits(2);
-    let told = format!("has no skill among what is committed at {}", &head[..12]);
+    let told = format!("has no skill in the commit {}", &head[..12]);
     assert!(ran.stderr.contains(&told), "{}", ran.stderr);
     // Any name that git allows for a branch can be installed.
     git(&source, &["add", "--all"]);

@@ -106,7 +106,7 @@ fn a_skill_that_somebody_wrote_keeps_its_name_wherever_it_lies() {
         );
         let ran = rind.run(&["skill", "new", "review"]).exits(2);
         assert!(
-            ran.stderr.contains("has the same name") || ran.stderr.contains("already exists"),
+            ran.stderr.contains("already has this name") || ran.stderr.contains("already exists"),
             "{path}: {}",
             ran.stderr
         );
@@ -134,7 +134,9 @@ fn a_skill_of_another_source_that_would_not_be_used_any_more_is_told_of() {
     fs::write(rind.home().join("config/plugins.lock.toml"), "x").unwrap();
     let ran = install(&rind, &source, &[]).exits(1);
     assert!(
-        ran.stderr.contains("tools and plugins are not checked") && ran.stderr.contains(told),
+        ran.stderr
+            .contains("cannot check whether the tools and plugins")
+            && ran.stderr.contains(told),
         "{}",
         ran.stderr
     );

@@ -116,11 +116,11 @@ fn the_open_format_says_what_is_lost_and_does_not_replace_a_restriction() {
     "#);
     assert_snapshot!(ran.stderr, @r"
     ▲ `tools.allow` is lost: every tool may be called; keep the v1 file where that must not be
-    ▲ `tools.deny` is lost: other programs do not read `git:*`, which is more than a tool's name
+    ▲ `tools.deny` is lost: other programs ignore `git:*`, because they accept only names of tools, without `*`, `?` or `:`
     `side_effects` is lost: its side effects are not shown before its first use
     ▲ `trust` is lost: its trust depends only on its location
     `interaction` is lost: it ends with its turn
-    `library_depends` is lost: the open format cannot say that the skill needs pensar
+    `library_depends` is lost: the open format has no key for the plugins that the skill needs: pensar
     `attach` is lost: tools of its plugins do not stay when it ends
     `generated_from` is lost: it does not name its source
     ▲ `arguments.schema` is lost: its arguments are not checked

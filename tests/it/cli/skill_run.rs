@@ -130,7 +130,7 @@ fn a_skill_of_the_project_is_asked_about_and_without_a_person_refused() {
         .exits(0);
     assert!(
         ran.stderr
-            .contains("dry run: the skill tidy is read; it does not say what it changes"),
+            .contains("dry run: the text of the skill tidy is read, which changes nothing; the skill does not say what it changes"),
         "{}",
         ran.stderr
     );

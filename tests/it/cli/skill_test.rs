@@ -508,7 +508,7 @@ fn a_case_that_did_not_come_to_what_it_is_about_fails() {
         (
             "reply = [{ tool_calls = [{ name = \"reed_file\" }] }, { text = \"one\" }]".to_owned(),
             "output = \"one\"",
-            "a tool that does not exist; if that is meant, compare `calls`\n      there is no tool `reed_file`",
+            "a tool that does not exist; if the case intends this, compare the result with `calls`\n      there is no tool `reed_file`",
         ),
     ] {
         let ran = test(&with_cases(&case(&given, expect)), &["tidy"]).exits(1);

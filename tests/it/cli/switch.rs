@@ -68,13 +68,16 @@ fn what_another_file_says_in_spite_of_the_switch_is_told() {
     assert!(again.contains("was switched off in "), "{again}");
     let told = switch(&["enable", "hello"]);
     assert!(
-        told.contains("▲ hello still does not run here: switched off by ")
+        told.contains("▲ plugin hello still does not run in this folder: switched off by ")
             && told.contains(".toml:3"),
         "{told}"
     );
     switch(&["enable", "hello", "--project"]);
     let told = switch(&["disable", "hello"]);
-    assert!(told.contains("▲ hello still runs here: "), "{told}");
+    assert!(
+        told.contains("▲ plugin hello still runs in this folder, because "),
+        "{told}"
+    );
     assert!(runs(&rind));
 }
 
@@ -113,8 +116,9 @@ fn a_switch_that_something_stronger_undoes_here_says_so() {
     let ran = rind.run(&["plugin", "enable", "hello"]).exits(0);
     assert!(!runs(&rind));
     assert!(
-        ran.stderr
-            .contains("▲ hello still does not run here: switched off by [RIND_HOME]"),
+        ran.stderr.contains(
+            "▲ plugin hello still does not run in this folder: switched off by [RIND_HOME]"
+        ),
         "{}",
         ran.stderr
     );

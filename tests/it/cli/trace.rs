@@ -304,7 +304,7 @@ fn what_happens_while_the_conversation_is_made_shorter_stands_below_that() {
           pre-tool [T] 1 hook passed
           └ 10 KiB in 600 lines, [T]
       step 3
-        ≡ making 2 messages shorter, the request would have [N] tokens
+        ≡ shortening 2 messages, because the request would have [N] tokens
           request                summarization [T] [N] tokens in, [N] out
           before-compact         summarization [T] changed summary
           └ 2 messages replaced by a summary of 24 B, written by a plugin
@@ -341,7 +341,7 @@ fn a_turn_that_is_archived_says_so_in_the_next_one() {
     let lines: Vec<&str> = screen.lines().map(str::trim).collect();
     let at = lines
         .iter()
-        .position(|line| *line == "≡ archiving an earlier turn of 4 messages: tool-calls");
+        .position(|line| *line == "≡ archiving an earlier turn with 4 messages: tool-calls");
     let at = at.unwrap_or_else(|| panic!("{screen}"));
     assert!(
         lines[at + 1].starts_with("└ 4 messages moved to held-"),

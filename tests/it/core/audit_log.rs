@@ -7,7 +7,7 @@ use rind::grant::Trust;
 use rind::grant::policy::Policy;
 use rind::message::{Message, Role};
 use rind::paths::ADMIN_POLICY;
-use rind::plugin::load::{PluginSet, Why};
+use rind::plugin::load::{LeftOutReason, PluginSet};
 use rind::point::catalog as at;
 use rind::provider::scripted::Reply;
 use rind::session::{Body, SessionStore};
@@ -210,7 +210,7 @@ fn the_command_shows_a_log_and_exits_with_1_when_it_was_touched() {
     let whole = rind.run(&["session", "audit", "last", "--verify"]);
     assert_eq!(whole.code, Some(0), "{}", whole.stderr);
     assert!(
-        whole.stderr.contains("is whole: 4 lines"),
+        whole.stderr.contains("is complete: 4 lines"),
         "{}",
         whole.stderr
     );
@@ -247,7 +247,7 @@ fn the_log_of_a_session_whose_id_has_dots_is_found_and_belongs_to_no_other() {
     for id in ["a.b", "ab"] {
         let whole = rind.run(&["session", "audit", id, "--verify"]).exits(0);
         assert!(
-            whole.stderr.contains("is whole: 4 lines"),
+            whole.stderr.contains("is complete: 4 lines"),
             "{id}: {}",
             whole.stderr
         );
@@ -278,7 +278,7 @@ fn neither_settings_nor_flags_nor_the_users_policy_switch_it_off() {
     assert_eq!(ran.stderr.matches(hint).count(), 2, "{}", ran.stderr);
     let checked = rind.run(&["session", "audit", "--verify"]);
     assert!(
-        checked.stderr.contains("is whole: 4 lines"),
+        checked.stderr.contains("is complete: 4 lines"),
         "{}",
         checked.stderr
     );
@@ -293,7 +293,7 @@ async fn the_administrator_switches_it_off_by_policy() {
         let set = host.load().await;
         assert_eq!(set.plugins.len(), expected, "{path}");
         assert_eq!(set.refused.len(), expected, "{path}");
-        let is_off = |set: &PluginSet| matches!(&set.left_out[..], [left] if matches!(&left.why, Why::Disallowed { place } if place.contains(ADMIN_POLICY)));
+        let is_off = |set: &PluginSet| matches!(&set.left_out[..], [left] if matches!(&left.why, LeftOutReason::Disallowed { place } if place.contains(ADMIN_POLICY)));
         assert_eq!(is_off(&set), expected == 0, "{path}");
     }
 }
@@ -312,7 +312,7 @@ async fn nobody_else_can_have_its_name() {
             let set = host.load().await;
             assert_eq!(set.plugins.len(), usize::from(is_there), "{trust}");
             assert!(
-                matches!(&set.left_out[0].why, Why::Failed(error) if error.to_string().contains("the name `audit-log` is reserved"))
+                matches!(&set.left_out[0].why, LeftOutReason::Failed(error) if error.to_string().contains("the name `audit-log` is reserved"))
             );
         }
     }
@@ -334,7 +334,7 @@ fn a_plugin_that_would_replace_it_is_refused_by_name_in_a_run_and_the_real_one_l
     assert_eq!(ran.stderr.matches(refusal).count(), 2, "{}", ran.stderr);
     let checked = rind.run(&["session", "audit", "--verify"]).exits(0);
     assert!(
-        checked.stderr.contains("is whole: 4 lines"),
+        checked.stderr.contains("is complete: 4 lines"),
         "{}",
         checked.stderr
     );

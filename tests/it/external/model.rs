@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rind::grant::Trust;
-use rind::plugin::load::Why;
+use rind::plugin::load::LeftOutReason;
 use rind::point::catalog as at;
 use rind::point::outcome as o;
 use rind::point::trace::{AccessOutcome, Reached};
@@ -272,7 +272,7 @@ async fn what_the_manifest_does_not_ask_for_is_refused_at_load_with_the_line_to_
             manifest.replace(line, "")
         });
         let plugins = host.load().await;
-        let Why::Failed(error) = &plugins.left_out[0].why else {
+        let LeftOutReason::Failed(error) = &plugins.left_out[0].why else {
             panic!("{:?}", plugins.left_out);
         };
         assert_eq!(error.to_string(), expected);

@@ -125,7 +125,7 @@ fn of_reflection() -> Vec<Row> {
                 See::Stop(StopReason::Done),
                 See::Events(
                     "notice",
-                    "reflection asked for another step, but no step is left",
+                    "reflection asked the model to continue, but the turn has no step left",
                     1,
                 ),
             ],

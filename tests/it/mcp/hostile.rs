@@ -42,7 +42,7 @@ const AT_CALLS: &[(&str, &str, &[&str])] = &[
     (
         "marked",
         "timeout_seconds = 1\n",
-        &["did not answer in 1 s", "of the lines that it wrote"],
+        &["did not answer in 1 s", "that are not messages: "],
     ),
     ("asks", "", &["answer {\"action\": \"decline\"}"]),
 ];
@@ -177,7 +177,10 @@ fn a_server_that_cannot_be_listed_is_named_and_not_used() {
     for (mode, expected) in [
         ("many", "offers more than 1000 tools"),
         ("pages", "on more than 200 pages"),
-        ("titles", "describes its offer with more than 16 MiB"),
+        (
+            "titles",
+            "describes its tools and prompts with more than 16 MiB",
+        ),
         ("exits", "ended with exit code 7: cannot start: no licence"),
     ] {
         let rind = unasked(mode, ECHOES, "");
@@ -248,7 +251,10 @@ fn a_claim_to_only_read_is_asked_about_all_the_same() {
         return;
     };
     let shown = super::words_of(&shown);
-    assert!(shown.contains("the server claims, unchecked"), "{shown}");
+    assert!(
+        shown.contains("the server claims about this tool, unchecked by Rind"),
+        "{shown}"
+    );
     assert!(
         shown.contains("mcp__docs__echo of mcp:docs wants to run"),
         "{shown}"
@@ -295,7 +301,7 @@ fn a_server_that_changes_without_end_is_held_for_the_session() {
     assert!((2..15).contains(&notices), "{notices}");
     assert!(
         ran.stdout
-            .contains("its tools and prompts are withheld until the next session"),
+            .contains("all of them are withheld until the next session"),
         "{}",
         ran.stdout
     );

@@ -541,7 +541,7 @@ async fn a_removed_server_has_its_tokens_revoked_where_they_came_from_and_loses_
     for (then, expected, n_revoked, proof) in [
         (
             Faults::default(),
-            "its tokens are revoked at http",
+            "its tokens were revoked at http",
             2,
             basic,
         ),
@@ -552,7 +552,7 @@ async fn a_removed_server_has_its_tokens_revoked_where_they_came_from_and_loses_
                 ),
                 ..Faults::default()
             },
-            "its tokens are revoked at http",
+            "its tokens were revoked at http",
             2,
             "",
         ),
@@ -570,7 +570,7 @@ async fn a_removed_server_has_its_tokens_revoked_where_they_came_from_and_loses_
                 issuer: Some(json!({"revocation_endpoint": none})),
                 ..Faults::default()
             },
-            "its tokens last until they expire",
+            "its tokens stay valid until they expire",
             0,
             "",
         ),
@@ -628,7 +628,7 @@ async fn a_removed_server_has_its_tokens_revoked_where_they_came_from_and_loses_
 async fn a_document_about_the_client_is_used_where_the_authorization_server_reads_it() {
     for (reads, expected) in [
         (json!(true), None),
-        (json!(false), Some("does not declare that it reads")),
+        (json!(false), Some("does not declare that it accepts")),
     ] {
         let server = LoginServer::start(Faults {
             issuer: Some(json!({

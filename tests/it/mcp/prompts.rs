@@ -136,7 +136,7 @@ fn a_prompt_that_does_wrong_is_named_and_nothing_is_sent() {
     let rind = served_by(MATERIAL, "plain", ANSWERS, "timeout_seconds = 1\n");
     for (name, expected) in [
         ("huge", "a prompt of more than 256 KiB"),
-        ("many", "101 messages, more than 100"),
+        ("many", "101 messages, more than the maximum of 100"),
         ("dies", "ended with exit code 3: fatal: no more"),
         ("hangs", "did not answer in 1 s"),
         ("refuses", "answered with an error: no"),

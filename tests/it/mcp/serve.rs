@@ -309,7 +309,7 @@ fn a_thousand_calls_at_once_are_served_or_refused_and_none_is_lost() {
             let text = message["error"]["message"]
                 .as_str()
                 .unwrap_or_else(|| panic!("{message}"));
-            assert!(text.contains("calls wait already"), "{message}");
+            assert!(text.contains("calls are already waiting"), "{message}");
         }
     }
     assert!(done >= 200, "{done}");

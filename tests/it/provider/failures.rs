@@ -21,7 +21,7 @@ fn shown(events: &[StreamEvent]) -> Vec<String> {
 async fn fail(name: &str, reply: Reply, http: HttpConfig) -> (String, Vec<String>) {
     let server = Server::start(vec![reply]).await;
     let provider = provider(name, &server.url, http);
-    let body = provider.body(&request(), &Images::default());
+    let body = provider.body(&request(), &RequestImages::default());
     let (error, events) = send(&*provider, body).await.error();
     (error.replace(&server.url, "http://HERE"), shown(&events))
 }
@@ -481,7 +481,7 @@ async fn garbage_in_a_stream_is_passed_over_and_shown_when_there_is_nothing_else
     assert_eq!(
         error,
         "anthropic sent an answer that cannot be read: not an event of this API, near \"{\"type\":\"; check \
-         that the URL in provider.base_url is that of an API with the configured wire"
+         that provider.base_url has the URL of an API that speaks the configured protocol (`wire`)"
     );
 }
 

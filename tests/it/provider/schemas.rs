@@ -2,7 +2,7 @@
 //! and accepts all arguments that the tool accepts.
 
 use proptest::prelude::*;
-use rind::provider::schema::{SchemaLevel, reduce_schema};
+use rind::provider::schema::{JsonSchemaSubset, reduce_schema};
 use rind::tool::schema::compile;
 use serde_json::{Map, Value, json};
 
@@ -319,9 +319,9 @@ proptest! {
 
     #[test]
     fn a_cut_schema_is_taken_and_only_wider(tool in tool(), seeds in prop::collection::vec(1..u64::MAX, 12)) {
-        let gemini = reduce_schema(&tool, SchemaLevel::Gemini);
+        let gemini = reduce_schema(&tool, JsonSchemaSubset::Gemini);
         check_for_gemini(&gemini);
-        let common = reduce_schema(&tool, SchemaLevel::Common);
+        let common = reduce_schema(&tool, JsonSchemaSubset::Common);
         let written = common.to_string();
         for refused in ["$ref", "$defs", "oneOf", "allOf", "pattern", "\"type\":[", "format", "title", "default"] {
             prop_assert!(!written.contains(refused), "{written}");
@@ -331,7 +331,7 @@ proptest! {
             for seed in seeds {
                 let arguments = Samples { root: &tool, seed }.value(&tool, 0);
                 if check(&arguments).is_ok() && lists(&arguments, 0) <= 2 {
-                    for cut in [&gemini, &common, &reduce_schema(&tool, SchemaLevel::Full)] {
+                    for cut in [&gemini, &common, &reduce_schema(&tool, JsonSchemaSubset::Full)] {
                         let wider = compile(&as_json_schema(cut)).unwrap();
                         prop_assert_eq!(wider(&arguments), Ok(()), "{} of {} by {}", arguments, tool, cut);
                     }

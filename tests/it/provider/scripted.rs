@@ -27,7 +27,9 @@ async fn a_script_file_is_played_as_a_stream() {
     };
     let chosen = select(&config, &|_| None).unwrap();
     assert_eq!(chosen.provider.name(), "scripted");
-    let body = chosen.provider.body(&ask("good day"), &Images::default());
+    let body = chosen
+        .provider
+        .body(&ask("good day"), &RequestImages::default());
     let (response, events) = send(&*chosen.provider, body.clone()).await.answer();
     let call =
         |id: &str, name: &str, arguments| Content::ToolCall(ToolCall::new(id, name, arguments));
@@ -83,7 +85,7 @@ async fn a_script_file_is_played_as_a_stream() {
 async fn a_script_sees_the_body_that_a_hook_changed() {
     let script = Script::new(vec![Line::text("{input}")]);
     let provider = Scripted::new(script).recording();
-    let mut body = provider.body(&ask("my key is 123"), &Images::default());
+    let mut body = provider.body(&ask("my key is 123"), &RequestImages::default());
     body["messages"][0]["text"] = json!("my key is [masked]");
     let (response, _) = send(&provider, body.clone()).await.answer();
     assert_eq!(response.message.joined_text(), "my key is [masked]");
@@ -113,7 +115,7 @@ async fn a_script_can_fail_and_be_cancelled() {
         "#,
     )
     .unwrap();
-    let body = provider.body(&ask("hi"), &Images::default());
+    let body = provider.body(&ask("hi"), &RequestImages::default());
     let (error, _) = send(&provider, body.clone()).await.error();
     assert_eq!(
         error,
@@ -142,7 +144,7 @@ async fn the_built_in_script_looks_around_and_says_what_it_is() {
     let chosen = select(&ProviderConfig::default(), &|_| None).unwrap();
     let provider = &*chosen.provider;
     let mut request = ask("Hello!");
-    let (response, _) = send(provider, provider.body(&request, &Images::default()))
+    let (response, _) = send(provider, provider.body(&request, &RequestImages::default()))
         .await
         .answer();
     let greeting = response.message.joined_text();
@@ -157,7 +159,7 @@ async fn the_built_in_script_looks_around_and_says_what_it_is() {
         ("list_files", "README.md"),
         ("read_file", "# Rind\nAn agent host."),
     ] {
-        let (response, _) = send(provider, provider.body(&request, &Images::default()))
+        let (response, _) = send(provider, provider.body(&request, &RequestImages::default()))
             .await
             .answer();
         let calls: Vec<ToolCall> = response.message.tool_calls().cloned().collect();
@@ -172,7 +174,7 @@ async fn the_built_in_script_looks_around_and_says_what_it_is() {
         let result = Message::new(Role::Tool, vec![Content::ToolResult(result)]);
         request.messages.extend([response.message, result]);
     }
-    let (response, _) = send(provider, provider.body(&request, &Images::default()))
+    let (response, _) = send(provider, provider.body(&request, &RequestImages::default()))
         .await
         .answer();
     let answer = response.message.joined_text();

@@ -264,7 +264,7 @@ async fn the_responses_api_gets_its_reasoning_back_and_nothing_is_stored() {
     let messages = answered(Wire::OpenaiResponses, "gpt-5.1", RESPONSES_TOOLS).await;
     let server = Server::start(vec![Reply::stream([RESPONSES_TOOLS])]).await;
     let client = client(Wire::OpenaiResponses, &format!("{}/v1/", server.url));
-    let body = client.body(&request_to("gpt-5.1", messages), &Images::default());
+    let body = client.body(&request_to("gpt-5.1", messages), &RequestImages::default());
     send(&*client, body).await.answer();
     let [sent] = &server.received()[..] else {
         panic!("one request");
@@ -298,7 +298,10 @@ async fn the_responses_api_gets_its_reasoning_back_and_nothing_is_stored() {
             ],
         })
     );
-    let body = client.body(&request_to("gpt-4.1", Vec::new()), &Images::default());
+    let body = client.body(
+        &request_to("gpt-4.1", Vec::new()),
+        &RequestImages::default(),
+    );
     assert_eq!(body.get("include"), None);
 }
 
@@ -316,7 +319,7 @@ async fn gemini_gets_its_signatures_back_and_the_model_in_the_path() {
         let server = Server::start(vec![Reply::stream([GEMINI_TOOLS])]).await;
         let client = client(Wire::Gemini, &format!("{}{suffix}", server.url));
         let request = request_to("gemini-3.8-flash", messages.clone());
-        let body = client.body(&request, &Images::default());
+        let body = client.body(&request, &RequestImages::default());
         assert_eq!(body["model"], "gemini-3.8-flash");
         send(&*client, body).await.answer();
         let [sent] = &server.received()[..] else {

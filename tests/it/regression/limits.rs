@@ -183,7 +183,7 @@ async fn a_text_that_is_taken_back_while_hooks_look_at_it_takes_no_other_with_it
             looks.lock().unwrap().push(input.text.clone());
             if input.text == "first thought" {
                 let steering = way.get().unwrap();
-                assert_eq!(steering.take_all().len(), 1);
+                assert_eq!(steering.take_queued_texts().len(), 1);
                 steering.steer("second thought", Source::Terminal);
             }
             Ok(o::SteeringOutcome::default())

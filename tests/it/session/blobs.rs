@@ -11,7 +11,7 @@ use super::{TempStore, user};
 const DOT: &[u8] = include_bytes!("../../recorded/dot.png");
 
 fn keep(session: &Session, bytes: &[u8]) -> Blob {
-    let blob = Blob::of(bytes, "application/octet-stream");
+    let blob = Blob::from_bytes(bytes, "application/octet-stream");
     session.blobs().put(&blob, bytes).unwrap();
     blob
 }
@@ -87,7 +87,7 @@ fn changed_bytes_and_ids_that_are_none_are_errors_and_good_bytes_mend_a_file() {
             "{id}"
         );
     }
-    let other = Blob::of(b"other", "");
+    let other = Blob::from_bytes(b"other", "");
     assert!(matches!(
         session.blobs().put(&other, DOT),
         Err(Error::Blob { .. })
@@ -101,7 +101,7 @@ fn a_blob_and_all_of_a_session_are_bounded_also_after_a_resume() {
     let large = vec![0; MAX_BLOB_BYTES as usize + 1];
     let error = session
         .blobs()
-        .put(&Blob::of(&large, ""), &large)
+        .put(&Blob::from_bytes(&large, ""), &large)
         .unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -126,7 +126,10 @@ fn a_blob_and_all_of_a_session_are_bounded_also_after_a_resume() {
     keep(&session, b"abcd");
     // A blob that is stored already takes no more space.
     keep(&session, DOT);
-    let error = session.blobs().put(&Blob::of(b"e", ""), b"e").unwrap_err();
+    let error = session
+        .blobs()
+        .put(&Blob::from_bytes(b"e", ""), b"e")
+        .unwrap_err();
     assert!(
         error.to_string().contains("all that a session keeps"),
         "{error}"

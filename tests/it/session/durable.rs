@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use rind::message::EffectClass;
 use rind::provider::scripted::Reply;
 use rind::session::{
-    BlobKind, Blobs, Error, Journal, MemorySessions, OpenedJournal, Position, SessionAddress,
+    BlobKind, Blobs, Error, FramePosition, Journal, MemorySessions, OpenedJournal, SessionAddress,
     SessionPage, SessionStore, Sessions, UnsyncedFrames,
 };
 use rind::tool::ToolOutput;
@@ -59,7 +59,7 @@ impl Journal for PowerJournal {
         self.journal.append_with_next(frame)
     }
 
-    fn end(&self) -> Position {
+    fn end(&self) -> FramePosition {
         self.journal.end()
     }
 
@@ -69,7 +69,7 @@ impl Journal for PowerJournal {
 
     fn take_unsynced(&mut self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
         self.journal.write_waiting()?;
-        let lines = self.store.sessions.read(&self.at, Position::START)?;
+        let lines = self.store.sessions.read(&self.at, FramePosition::START)?;
         Ok(Some(Box::new(Frames(
             self.store.clone(),
             self.at.clone(),
@@ -120,7 +120,7 @@ impl Sessions for PowerStore {
         Ok(OpenedJournal { journal, ..opened })
     }
 
-    fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error> {
+    fn read(&self, at: &SessionAddress, from: FramePosition) -> Result<Vec<u8>, Error> {
         self.sessions.read(at, from)
     }
 
@@ -184,7 +184,7 @@ async fn the_start_of_a_tool_that_changes_something_is_safe_before_it_runs() {
         .tool(watching("changes", EffectClass::Write, &store))
         .tool(watching("executes", EffectClass::Execute, &store))
         .tool(watching("reads", EffectClass::Read, &store));
-    let sessions = SessionStore::over(Arc::new(store));
+    let sessions = SessionStore::with_backend(Arc::new(store));
     let session = sessions.create(&session_spec(&setup.workspace())).unwrap();
     let mut running = setup.build_on(session);
     running.turn("go on").await;
@@ -208,7 +208,7 @@ async fn an_entry_that_is_safe_names_a_subagent_before_it_has_a_session() {
     ]);
     setup.config.subagents.enabled = true;
     let early = store.early.clone();
-    let sessions = SessionStore::over(Arc::new(store));
+    let sessions = SessionStore::with_backend(Arc::new(store));
     let session = sessions.create(&session_spec(&setup.workspace())).unwrap();
     let mut running = setup.build_on(session);
     running.turn("go on").await;

@@ -60,7 +60,7 @@ fn text(text: &str) -> Value {
 
 /// Writes the first turn, with every type of entry about a request and its calls.
 fn first_turn(session: &Session) {
-    let blob = Blob::of(DOT, "");
+    let blob = Blob::from_bytes(DOT, "");
     session.blobs().put(&blob, DOT).unwrap();
     let image = serde_json::to_value(&blob).unwrap();
     let prompt = "You are an agent.";

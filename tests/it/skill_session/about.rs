@@ -71,7 +71,7 @@ async fn a_skill_about_files_is_told_of_beneath_the_first_one_and_the_system_pro
     let notices: Vec<&Event> = running
         .events
         .iter()
-        .filter(|event| matches!(event, Event::Notice { text, .. } if text.contains("told of the skill text: a.txt")))
+        .filter(|event| matches!(event, Event::Notice { text, .. } if text.contains("told of the skill text, which is meant for files such as a.txt")))
         .collect();
     assert_eq!(notices.len(), 1);
 }
@@ -112,7 +112,7 @@ async fn reading_writing_and_editing_touch_a_file_and_nothing_else_does() {
 #[tokio::test]
 async fn nobody_is_told_of_a_skill_that_the_model_may_not_start_or_cannot_read() {
     let mut user_only = about("text", &["*.txt"]);
-    user_only.invocation = Invocation::UserOnly;
+    user_only.invocation = SkillInvocationRule::UserOnly;
     let mut lacks = about("text", &["*.txt"]);
     lacks.missing = vec!["the program `x`".into()];
     let mut narrow = only("narrow", &["read_file"]);

@@ -48,9 +48,9 @@ async fn a_text_arrives_word_for_word_closes_nothing_runs_nothing_and_is_seen_by
 async fn the_list_of_skills_is_in_the_stable_part_once_and_the_same_from_run_to_run() {
     let skills = || {
         let mut hidden = skill("hidden", "");
-        hidden.invocation = Invocation::UserOnly;
+        hidden.invocation = SkillInvocationRule::UserOnly;
         let mut off = skill("off", "");
-        off.invocation = Invocation::Disabled;
+        off.invocation = SkillInvocationRule::Disabled;
         [skill("beta", ""), skill("alpha", ""), hidden, off]
     };
     let mut prompts = Vec::new();
@@ -70,8 +70,11 @@ async fn the_list_of_skills_is_in_the_stable_part_once_and_the_same_from_run_to_
 #[tokio::test]
 async fn the_model_is_refused_what_is_for_the_person_alone_and_told_not_to_imitate_it() {
     for (invocation, part) in [
-        (Invocation::UserOnly, "do not imitate what it would do"),
-        (Invocation::Disabled, "is disabled"),
+        (
+            SkillInvocationRule::UserOnly,
+            "do not imitate what it would do",
+        ),
+        (SkillInvocationRule::Disabled, "is disabled"),
     ] {
         let mut deploy = skill("deploy", "secret steps");
         deploy.invocation = invocation;
@@ -92,7 +95,7 @@ async fn the_model_is_refused_what_is_for_the_person_alone_and_told_not_to_imita
 async fn a_person_invokes_a_skill_as_the_input_of_a_turn_which_it_keeps_to_its_tools() {
     let mut review = only("review", &["read_file"]);
     review.body = "Review $ARGUMENTS.".into();
-    review.invocation = Invocation::UserOnly;
+    review.invocation = SkillInvocationRule::UserOnly;
     let script = vec![bash("touch touched"), Reply::text("reviewed")];
     let mut running = setup(script, [review]).build();
     let text = running

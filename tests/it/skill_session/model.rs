@@ -13,7 +13,7 @@ fn wants(model: &str) -> Skill {
     skill
 }
 
-fn offering(script: Vec<Reply>, skills: impl IntoIterator<Item = Skill>) -> Setup {
+fn with_listed_models(script: Vec<Reply>, skills: impl IntoIterator<Item = Skill>) -> Setup {
     let mut setup = setup(script, skills);
     setup.models = vec!["big".into(), "test-model".into()];
     setup
@@ -47,7 +47,7 @@ async fn the_model_of_a_users_skill_holds_for_the_rest_of_its_turn_and_is_shown(
         Reply::text("done"),
         Reply::text("again"),
     ];
-    let mut running = offering(script, [lasting]).build();
+    let mut running = with_listed_models(script, [lasting]).build();
     running.turn("think about the work").await;
     running.turn("go on").await;
     assert_eq!(models(&running), ["test-model", "big", "big", "test-model"]);
@@ -88,7 +88,7 @@ async fn a_model_of_somebody_else_or_that_is_not_there_leaves_the_sessions_with_
             use_skill("deep"),
             Reply::text("two"),
         ];
-        let mut running = offering(script, [skill]).build();
+        let mut running = with_listed_models(script, [skill]).build();
         running.turn("think about the work").await;
         running.turn("think about the work").await;
         assert_eq!(models(&running), ["test-model"; 4]);
@@ -99,13 +99,15 @@ async fn a_model_of_somebody_else_or_that_is_not_there_leaves_the_sessions_with_
 #[tokio::test]
 async fn hooks_have_the_last_word_about_the_model() {
     let script = vec![use_skill("deep"), Reply::text("done")];
-    let setup =
-        offering(script, [wants("big")]).hook::<at::PreReason>("quartermaster", |_, request| {
+    let setup = with_listed_models(script, [wants("big")]).hook::<at::PreReason>(
+        "quartermaster",
+        |_, request| {
             Ok(o::RequestOutcome {
                 model: (request.model == "big").then(|| "small".to_owned()),
                 ..o::RequestOutcome::default()
             })
-        });
+        },
+    );
     let mut running = setup.build();
     running.turn("think about the work").await;
     assert_eq!(models(&running), ["test-model", "small"]);
@@ -120,7 +122,7 @@ async fn a_forked_skill_has_its_model_in_the_subagent_alone() {
         Reply::text("thought"),
         Reply::text("done"),
     ];
-    let mut running = offering(script, [deep]).build();
+    let mut running = with_listed_models(script, [deep]).build();
     running.turn("think about the work").await;
     assert_eq!(models(&running), ["test-model", "big", "test-model"]);
 }

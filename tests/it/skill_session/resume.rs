@@ -149,7 +149,7 @@ async fn what_a_session_knew_of_a_skill_that_is_another_one_now_is_said_to_be_go
     };
     let forgotten = |running: &Running| -> Vec<String> {
         let texts = running.events.iter().filter_map(|event| match event {
-            Event::Notice { text, .. } if text.contains("are void") => Some(text.clone()),
+            Event::Notice { text, .. } if text.contains("no longer count") => Some(text.clone()),
             _ => None,
         });
         texts.collect()

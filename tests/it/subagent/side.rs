@@ -298,7 +298,7 @@ async fn a_subagent_of_an_earlier_run_is_listed_read_and_continued_by_the_beginn
         "{texts:#?}"
     );
     assert!(texts[3].ends_with("\n\nwritten"), "{texts:#?}");
-    assert!(texts[4].ends_with("does not run: answered"), "{texts:#?}");
+    assert!(texts[4].ends_with("is not running: answered"), "{texts:#?}");
     assert!(
         texts[5].contains("there is no subagent `sub-zzz`; the newest are sub-"),
         "{texts:#?}"

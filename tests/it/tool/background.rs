@@ -106,13 +106,13 @@ async fn no_more_run_at_once_than_may_and_no_process_is_left_when_all_are_stoppe
     }
     assert!(!fixture.inside("started").exists());
     let commands = fixture.ctx.background.clone().unwrap();
-    for command in commands.running() {
+    for command in commands.running_commands() {
         assert!(commands.stop(command.id(), "by the user").is_some());
     }
-    for command in &commands.of_agent(&fixture.ctx.caller.context.agent) {
+    for command in &commands.commands_of_agent(&fixture.ctx.caller.context.agent) {
         assert_eq!(command.wait_ended().await.words, "stopped: by the user");
     }
-    assert!(commands.running().is_empty());
+    assert!(commands.running_commands().is_empty());
     assert!(pids.iter().all(|pid| is_gone(*pid)), "{pids:?}");
 }
 
@@ -156,7 +156,7 @@ async fn a_call_that_is_cancelled_while_it_starts_a_command_leaves_none() {
     let why = fixture.error("bash", asked).await;
     assert!(why.contains("cancelled"), "{why}");
     let commands = fixture.ctx.background.clone().unwrap();
-    let own = commands.of_agent(&fixture.ctx.caller.context.agent);
+    let own = commands.commands_of_agent(&fixture.ctx.caller.context.agent);
     let end = own[0].wait_ended().await;
     assert_eq!(end.words, "stopped: the call that started it was cancelled");
 }

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rind::tool::ToolOutput;
-use rind::tool::builtin::{self, Confining};
+use rind::tool::builtin::{self, CommandConfinementMode};
 use rind::tool::process::confine::{
     Confinement, ConfinementMechanism, ConfinementObstacle, Limits, detect_confinement,
-    find_program_in, system_folders, test_confinement, tool_folders_in_home,
+    find_program_in, list_tool_folders_in_home, system_folders, test_confinement,
 };
 use rind::tool::registry::ToolRegistry;
 use rind::tool::workspace::Workspace;
@@ -29,7 +29,7 @@ use super::{Fixture, until_lines};
 pub(crate) fn confinement(fixture: &Fixture) -> Confinement {
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let mut read = system_folders();
-    read.extend(tool_folders_in_home(&home));
+    read.extend(list_tool_folders_in_home(&home));
     Confinement {
         helper: program().to_owned(),
         mechanism: ConfinementMechanism::Namespaces,
@@ -71,14 +71,14 @@ pub(crate) async fn confined_by(
     if let Err(why) = test_confinement(&confinement, &fixture.outside("")).await {
         panic!("{mechanism:?}: {why}");
     }
-    fixture.tools = tools(&fixture, Confining::Confined(confinement));
+    fixture.tools = tools(&fixture, CommandConfinementMode::Confined(confinement));
     fixture
 }
 
-pub(crate) fn tools(fixture: &Fixture, commands: Confining) -> ToolRegistry {
+pub(crate) fn tools(fixture: &Fixture, commands: CommandConfinementMode) -> ToolRegistry {
     let workspace = Arc::new(Workspace::open(&fixture.inside("")).unwrap());
     let mut tools = ToolRegistry::default();
-    for tool in builtin::all_with(&workspace, commands) {
+    for tool in builtin::built_in_tools(&workspace, commands) {
         tools.add(tool).unwrap();
     }
     tools
@@ -341,7 +341,7 @@ pub(crate) fn unconfined() -> Fixture {
 /// processes.
 pub(crate) fn kept() -> Fixture {
     let mut fixture = Fixture::new();
-    fixture.tools = tools(&fixture, Confining::Kept(program().to_owned()));
+    fixture.tools = tools(&fixture, CommandConfinementMode::Kept(program().to_owned()));
     fixture
 }
 
@@ -451,7 +451,10 @@ async fn a_helper_that_cannot_confine_is_found_out() {
     for (helper, why) in [
         // A helper that ignores its arguments.
         ("/bin/true", "the helper's report cannot be parsed"),
-        ("/bin/false", "the helper failed"),
+        (
+            "/bin/false",
+            "the helper process that confines commands failed",
+        ),
         ("/no/such/helper", "cannot run `/no/such/helper`"),
     ] {
         let mut confinement = confinement(&fixture);
@@ -488,7 +491,10 @@ async fn a_helper_that_cannot_confine_is_found_out() {
 #[tokio::test]
 async fn bash_is_refused_by_name_or_says_that_nothing_confines_it() {
     let mut fixture = Fixture::new();
-    fixture.tools = tools(&fixture, Confining::Refused("there is no way".to_owned()));
+    fixture.tools = tools(
+        &fixture,
+        CommandConfinementMode::Refused("there is no way".to_owned()),
+    );
     let said = fixture
         .error("bash", json!({"command": "touch made"}))
         .await;
@@ -501,7 +507,7 @@ async fn bash_is_refused_by_name_or_says_that_nothing_confines_it() {
 
     fixture.tools = tools(
         &fixture,
-        Confining::Unconfined {
+        CommandConfinementMode::Unconfined {
             why: "there is no way".to_owned(),
             keeper: None,
         },
@@ -514,6 +520,6 @@ async fn bash_is_refused_by_name_or_says_that_nothing_confines_it() {
         "{said}"
     );
     assert_eq!(may(&fixture.tools, "write_file"), "");
-    let free = tools(&fixture, Confining::Free);
+    let free = tools(&fixture, CommandConfinementMode::Free);
     assert_eq!(may(&free, "bash"), "");
 }

@@ -70,7 +70,7 @@ async fn an_image_is_told_by_its_bytes_and_answered_whole() {
     assert!(!answer.is_error);
     assert_eq!(answer.bytes, [dot.to_vec()]);
     let blobs: Vec<&Blob> = answer.content.blobs().collect();
-    assert_eq!(blobs, [&Blob::of(dot, "")]);
+    assert_eq!(blobs, [&Blob::from_bytes(dot, "")]);
     assert_eq!(blobs[0].pixels, Some((1, 1)));
     assert_eq!(answer.content.text(), "[image/png, 70 B]");
 }
@@ -347,11 +347,11 @@ async fn a_question_says_what_a_call_would_meet() {
         (edit("two", true), "2 places"),
         (
             edit("two", false),
-            "nothing will change: old_text occurs in the file 2 times",
+            "the edit will fail and change nothing: old_text occurs in the file 2 times",
         ),
         (
             edit("four", false),
-            "nothing will change: old_text is not in the file",
+            "the edit will fail and change nothing: old_text is not in the file",
         ),
         (write("a.txt"), "replaces 19 bytes, 4 lines"),
         (write("bytes"), "replaces 3 bytes, 2 lines"),

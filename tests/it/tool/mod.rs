@@ -34,7 +34,7 @@ impl Fixture {
         std::fs::write(folder.path().join("outside/secret.txt"), "the secret\n").unwrap();
         let workspace = Arc::new(Workspace::open(&folder.path().join("workspace")).unwrap());
         let mut tools = ToolRegistry::default();
-        for tool in builtin::all(&workspace) {
+        for tool in builtin::all_builtin_tools(&workspace) {
             tools.add(tool).unwrap();
         }
         Self {

@@ -203,7 +203,7 @@ async fn steering_is_taken_before_the_next_request_and_follow_ups_at_the_end() {
         "user: please say it again"
     );
     assert!(running.names().contains(&"notice"));
-    assert!(queue.take_all().is_empty());
+    assert!(queue.take_queued_texts().is_empty());
 }
 
 #[tokio::test]

@@ -391,10 +391,11 @@ fn the_program_takes_a_second_look_when_the_settings_say_so() {
     let ran = rind.run(&["run", "run the tests"]).exits(0);
     assert!(ran.stdout.ends_with("no test ran\n"), "{}", ran.stdout);
     assert!(
-        ran.stderr.contains("sceptic checks the answer once more")
+        ran.stderr
+            .contains("the model sceptic is asked to check the answer")
             && ran
                 .stderr
-                .contains("reflection sent the answer back: No test ran."),
+                .contains("reflection sent the answer back to the model: No test ran."),
         "{}",
         ran.stderr
     );

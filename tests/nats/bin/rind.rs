@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use rind_cli::{Carried, PackedFolder};
+use rind_cli::{EmbeddedPluginFiles, PackedFolder};
 
 /// Carried files of the program: no plugins, because these tests need none.
-static CARRIED: Carried = Carried {
+static CARRIED: EmbeddedPluginFiles = EmbeddedPluginFiles {
     files: PackedFolder::new(&[]),
     native: &[],
 };

@@ -17,7 +17,7 @@ use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::provider::scripted::{Reply, Script, Scripted, When};
 use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{Decision, Policy, PolicyCall, ToolVerdict};
-use rind_lib::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
+use rind_lib::tool::{FileTrackingMethod, Tool, ToolCtx, ToolOutput};
 use rind_nats::worker::{HostTurnRunner, NatsWorker, WorkerConfig};
 use rind_nats::{NatsConfig, NatsSessions};
 use serde_json::{Value, json};
@@ -37,8 +37,8 @@ impl Tool for Stamp {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileTracking {
-        FileTracking::Unneeded
+    fn file_tracking(&self) -> FileTrackingMethod {
+        FileTrackingMethod::Unneeded
     }
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
@@ -119,7 +119,7 @@ async fn main() {
             Arc::new(Scripted::new(script(delay.unwrap_or(20)))),
             "scripted",
         )
-        .store(SessionStore::over(Arc::new(sessions.clone())))
+        .store(SessionStore::with_backend(Arc::new(sessions.clone())))
         .policy(Arc::new(AllowAll))
         .tool(Arc::new(stamp))
         .build()

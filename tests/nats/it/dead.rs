@@ -127,8 +127,8 @@ async fn a_turn_that_always_fails_is_a_dead_letter_and_can_be_sent_again() {
     })
     .await;
     assert_eq!(inbox.list_dead_letters(10).await.unwrap(), []);
-    assert_eq!(inbox.drain("slow").await.unwrap(), []);
-    assert_eq!(inbox.drain("fast").await.unwrap().len(), 1);
+    assert_eq!(inbox.drain_workers("slow").await.unwrap(), []);
+    assert_eq!(inbox.drain_workers("fast").await.unwrap().len(), 1);
     let report = running.await.unwrap().unwrap();
     assert_eq!(report.dead, 1);
     assert!(report.turns >= 21, "{report:?}");

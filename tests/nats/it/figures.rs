@@ -82,7 +82,7 @@ fn round_time(store: Arc<dyn Sessions>) -> Duration {
         let model = Arc::new(Scripted::new(Script::new(vec![reply])));
         let host = Host::builder()
             .provider(model, "scripted")
-            .store(SessionStore::over(store))
+            .store(SessionStore::with_backend(store))
             .build();
         let host = host.await.unwrap();
         let mut session = host.session().create_named("rounds").unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rind_lib::session::SessionStore;
-use rind_nats::call::{CallError, SessionCalls};
+use rind_nats::call::{CallError, SessionRequests};
 use rind_nats::{NatsConfig, NatsSessions};
 use rind_nats_tests::{Machine, NatsServers, ServerSetup};
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ fn a_worker_dies_while_it_asks_and_the_turn_ends_on_the_other_with_an_answer_at_
     assert_eq!(made, "made\n");
     let page = machine.get("/sessions/order-17").has_status(200).body;
     assert!(page.contains("It ran."), "{page}");
-    let store = SessionStore::over(Arc::new(sessions));
+    let store = SessionStore::with_backend(Arc::new(sessions));
     let (entries, _) = store.read("order-17").unwrap();
     let told = serde_json::to_string(&entries).unwrap();
     assert!(
@@ -171,7 +171,7 @@ fn a_worker_that_dies_after_the_answer_does_not_have_the_call_run_twice() {
     // may have run.
     let made = std::fs::read_to_string(machine.path("workspace/made")).unwrap();
     assert_eq!(made.matches("made").count(), 1, "{made}");
-    let store = SessionStore::over(Arc::new(sessions));
+    let store = SessionStore::with_backend(Arc::new(sessions));
     let (entries, _) = store.read("s").unwrap();
     let told = serde_json::to_string(&entries).unwrap();
     assert!(told.contains("may have run"), "{told}");
@@ -293,10 +293,10 @@ fn who_only_sends_inputs_cannot_answer_questions_where_the_server_forbids_it() {
     let forged = NatsSessions::connect(config("sender:s")).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let request = http::Request::post(&path).body(Bytes::from_static(yes.as_bytes()));
-    let forged = runtime.block_on(SessionCalls::new(&forged).ask("a", request.unwrap()));
+    let forged = runtime.block_on(SessionRequests::new(&forged).ask("a", request.unwrap()));
     assert!(matches!(forged, Err(CallError::Silent)));
     assert!(!machine.path("workspace/made").exists());
-    let calls = SessionCalls::new(&sessions);
+    let calls = SessionRequests::new(&sessions);
     assert_eq!(ask(&calls, "a", "POST", &path, yes), Some(204));
     machine.wait_for("the effect", |machine| {
         machine.path("workspace/made").exists()
@@ -305,7 +305,13 @@ fn who_only_sends_inputs_cannot_answer_questions_where_the_server_forbids_it() {
 
 /// Sends a request to the worker that holds a session, as a foreign program could. Returns the
 /// status, or `None` if no worker holds the session.
-fn ask(calls: &SessionCalls, session: &str, method: &str, path: &str, body: &str) -> Option<u16> {
+fn ask(
+    calls: &SessionRequests,
+    session: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Option<u16> {
     let request = http::Request::builder()
         .method(method)
         .uri(path)
@@ -332,7 +338,7 @@ fn a_holder_answers_for_one_session_and_nothing_else() {
         let open = machine.get("/v1/questions").json();
         open["questions"].as_array().unwrap().len() == 2
     });
-    let calls = SessionCalls::new(&sessions);
+    let calls = SessionRequests::new(&sessions);
     let answer = format!("/v1/questions/{}", question["id"].as_str().unwrap());
     let yes = r#"{"answer": "yes"}"#;
     for (session, method, path, body, status) in [
@@ -362,7 +368,7 @@ fn a_holder_answers_for_one_session_and_nothing_else() {
     }
     // A client of another tenant reaches no worker, and invalid requests are refused or ignored.
     let other = NatsSessions::connect(servers.config("other")).unwrap();
-    let other = SessionCalls::new(&other);
+    let other = SessionRequests::new(&other);
     assert_eq!(ask(&other, "a", "POST", &answer, yes), None);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use async_nats::HeaderMap;
-use rind_lib::session::{Error, Position, SessionAddress, Sessions};
-use rind_lib::text::error_chain;
+use rind_lib::session::{Error, FramePosition, SessionAddress, Sessions};
+use rind_lib::text::format_error_chain;
 use rind_nats::NatsSessions;
 use rind_nats_tests::{NatsServers, ServerSetup};
 
@@ -59,10 +59,10 @@ fn a_message_of_another_program_is_damage_that_is_named_and_fences_the_writer() 
         assert!(matches!(journal.sync(), Err(Error::Fenced { .. })));
         drop(journal);
         for error in [
-            store.read(&one(), Position::START).err(),
+            store.read(&one(), FramePosition::START).err(),
             store.open(&one()).err(),
         ] {
-            let text = error_chain(&error.unwrap());
+            let text = format_error_chain(&error.unwrap());
             assert!(
                 text.contains("is damaged in the store"),
                 "{headers:?}: {text}"
@@ -86,7 +86,7 @@ fn a_copy_that_was_stopped_is_no_session_and_is_replaced() {
     assert!(matches!(store.open(&one()), Err(Error::Unknown { .. })));
     assert_eq!(store.list(None, 10).unwrap().sessions, []);
     drop(store.create(&one()).unwrap());
-    assert_eq!(store.read(&one(), Position::START).unwrap(), b"");
+    assert_eq!(store.read(&one(), FramePosition::START).unwrap(), b"");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn half_a_line_is_cut_off_when_the_session_is_opened_and_is_told() {
     journal.sync().unwrap();
     drop(journal);
     let length = store
-        .read(&one(), Position::START)
+        .read(&one(), FramePosition::START)
         .unwrap()
         .len()
         .to_string();
@@ -127,7 +127,7 @@ fn a_full_store_is_told_and_keeps_all_that_it_acknowledged() {
     let config = servers
         .config("t")
         .with_partitions(1)
-        .with_patience(Duration::from_secs(2));
+        .with_retry_duration(Duration::from_secs(2));
     let store = NatsSessions::connect(config).unwrap();
     let mut journal = store.create(&one()).unwrap();
     let line = format!("\"{}\"\n", "x".repeat(400_000));
@@ -140,12 +140,12 @@ fn a_full_store_is_told_and_keeps_all_that_it_acknowledged() {
         }
         assert!(n_stored < 100, "the store does not fill");
     };
-    let text = error_chain(&error);
+    let text = format_error_chain(&error);
     assert!(text.contains("refused by the server"), "{text}");
     assert!(journal.append(b"1\n").is_err());
     drop(journal);
     assert_eq!(
-        store.read(&one(), Position::START).unwrap().len(),
+        store.read(&one(), FramePosition::START).unwrap().len(),
         n_stored * line.len()
     );
     println!("{n_stored} lines stored, then: {text}");
@@ -161,7 +161,7 @@ fn a_disk_that_fills_up_takes_no_line_and_loses_none() {
     let config = servers
         .config("t")
         .with_partitions(1)
-        .with_patience(Duration::from_secs(2));
+        .with_retry_duration(Duration::from_secs(2));
     let store = NatsSessions::connect(config).unwrap();
     let mut journal = store.create(&one()).unwrap();
     let line = format!("\"{}\"\n", "x".repeat(100_000));
@@ -172,7 +172,7 @@ fn a_disk_that_fills_up_takes_no_line_and_loses_none() {
     (0..20).for_each(|_| append().unwrap());
     servers.fill_disk(0);
     let error = (0..100).find_map(|_| append().err());
-    let text = error_chain(&error.unwrap());
+    let text = format_error_chain(&error.unwrap());
     assert!(
         text.contains("append") || text.contains("refused"),
         "{text}"
@@ -180,7 +180,7 @@ fn a_disk_that_fills_up_takes_no_line_and_loses_none() {
     assert!(servers.log(0).contains("no space left on device"));
     drop(journal);
     let whole = line.repeat(20);
-    let kept = store.read(&one(), Position::START).unwrap();
+    let kept = store.read(&one(), FramePosition::START).unwrap();
     assert!(kept.len().is_multiple_of(line.len()) && kept.starts_with(whole.as_bytes()));
     println!(
         "a full disk: {text}; {} lines kept",
@@ -193,6 +193,6 @@ fn a_disk_that_fills_up_takes_no_line_and_loses_none() {
     let mut journal = store.open(&one()).unwrap().journal;
     journal.append(b"1\n").unwrap();
     journal.sync().unwrap();
-    let after = store.read(&one(), Position::START).unwrap();
+    let after = store.read(&one(), FramePosition::START).unwrap();
     assert_eq!(after, [&kept[..], b"1\n"].concat());
 }

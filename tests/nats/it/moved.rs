@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rind_lib::session::{BlobKind, Sessions};
 use rind_lib::session::{
-    Position, SessionAddress, SessionBlobs, SessionExportFormat, SessionSpec, SessionStore,
+    FramePosition, SessionAddress, SessionBlobs, SessionExportFormat, SessionSpec, SessionStore,
     export_session, import_session,
 };
 use rind_nats::NatsSessions;
@@ -32,7 +32,7 @@ fn a_session_with_lines_alone_goes_both_ways_byte_for_byte() {
     let nats = NatsSessions::connect(servers.config("t")).unwrap();
     let (files, remote) = (
         SessionStore::new(folder.path().join("files")),
-        SessionStore::over(Arc::new(nats)),
+        SessionStore::with_backend(Arc::new(nats)),
     );
     drop(files.create_named("one", &spec()).unwrap());
     let (form, bytes) = exported(&files, "one");
@@ -52,13 +52,13 @@ fn what_one_program_writes_another_lists_reads_and_follows() {
     let servers = NatsServers::start(ServerSetup::ONE);
     let store = || {
         let sessions = NatsSessions::connect(servers.config("t")).unwrap();
-        SessionStore::over(Arc::new(sessions))
+        SessionStore::with_backend(Arc::new(sessions))
     };
     let (writer, reader) = (store(), store());
     assert!(reader.heads().unwrap().rows.is_empty());
     assert!(reader.read_lines("one").is_err() && reader.check_exists("one").is_err());
     drop(writer.create_named("one", &spec()).unwrap());
-    let mut tail = reader.tail("one").unwrap();
+    let mut tail = reader.open_session_tail("one").unwrap();
     let lines = |tail: &mut rind_lib::session::SessionTail| {
         let read = tail.read_more().unwrap();
         read.entries
@@ -89,7 +89,7 @@ fn values_subagents_and_a_cut_off_line_go_both_ways_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     let nats = NatsSessions::connect(servers.config("t")).unwrap();
     let files = SessionStore::new(folder.path().join("files"));
-    let remote = SessionStore::over(Arc::new(nats.clone()));
+    let remote = SessionStore::with_backend(Arc::new(nats.clone()));
     let session = files.create_named("one", &spec()).unwrap();
     session
         .state_set("p", "k", Some(&"v".repeat(700_000)))
@@ -122,6 +122,6 @@ fn values_subagents_and_a_cut_off_line_go_both_ways_byte_for_byte() {
     );
     assert!(opened.lines.ends_with(b"}\n"));
     drop(opened);
-    let read = nats.read(&child, Position::START).unwrap();
+    let read = nats.read(&child, FramePosition::START).unwrap();
     assert!(read.ends_with(b"}\n"));
 }

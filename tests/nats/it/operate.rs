@@ -4,7 +4,7 @@
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rind_nats::call::SessionCalls;
+use rind_nats::call::SessionRequests;
 use rind_nats_tests::Machine;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -73,7 +73,10 @@ fn the_commands_of_an_operator_say_what_is_and_what_they_did() {
         assert!(status.contains(part), "{part}: {status}");
     }
     let none = machine.run(&["cluster", "drain"], &["shop"]);
-    assert!(!none.status.success() && text_of(&none).contains("no worker answered to `shop`"));
+    assert!(
+        !none.status.success()
+            && text_of(&none).contains("no worker with the name or class `shop` answered")
+    );
     for (args, why) in [
         (["--session", "a/b", "x"], "is not a session id"),
         (["--session", "*", "x"], "is not a session id"),
@@ -290,7 +293,7 @@ fn a_worker_that_was_paused_past_its_lease_says_that_another_has_the_session() {
     assert_eq!(answer(&second), 204);
     machine.wait_for("the end", |machine| {
         machine.get("/v1/sessions/s").body.contains("It ran.")
-            && !SessionCalls::new(&sessions).is_held_now("s")
+            && !SessionRequests::new(&sessions).is_held_now("s")
     });
     let made = std::fs::read_to_string(machine.path("workspace/made")).unwrap();
     assert_eq!(made, "made\n");
@@ -310,15 +313,15 @@ fn a_worker_that_was_paused_past_its_lease_says_that_another_has_the_session() {
     });
 }
 
-/// Blocking variant of `SessionCalls::is_held`, for tests without a runtime.
+/// Blocking variant of `SessionRequests::is_session_held`, for tests without a runtime.
 trait IsHeldNow {
     fn is_held_now(&self, session: &str) -> bool;
 }
 
-impl IsHeldNow for SessionCalls {
+impl IsHeldNow for SessionRequests {
     fn is_held_now(&self, session: &str) -> bool {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        runtime.block_on(self.is_held(session)).unwrap()
+        runtime.block_on(self.is_session_held(session)).unwrap()
     }
 }
 

@@ -153,7 +153,7 @@ impl Fleet {
     }
 
     fn entries(&self, session: &str) -> Vec<Body> {
-        let store = SessionStore::over(Arc::new(self.sessions.clone()));
+        let store = SessionStore::with_backend(Arc::new(self.sessions.clone()));
         let read = store.read(session).map(|(entries, _)| entries);
         let entries = read.unwrap_or_default().into_iter();
         entries.map(|entry| entry.body).collect()
@@ -257,7 +257,7 @@ fn a_worker_begins_no_turn_before_a_set_is_published_and_then_runs_it_and_nothin
     fleet.wait_for_fault("no set of plugins is published");
     let shown = fleet.machine.run(&["cluster", "status"], &[]);
     let warned = String::from_utf8_lossy(&shown.stderr).into_owned();
-    assert!(warned.contains("no turn begins here"), "{warned}");
+    assert!(warned.contains("this worker starts no turn"), "{warned}");
     assert!(fleet.entries("first").is_empty());
     let refused = fleet.operator.run(
         &["cluster", "plugins", "publish"],
@@ -329,14 +329,14 @@ fn old_forged_and_foreign_records_stop_new_turns_until_a_good_one_is_published()
     let of_u = [&of_u[..], &["--yes", "--key", &key, "--number", "9"]].concat();
     assert_success(&fleet.operator.local(&of_u).output().unwrap());
     store(&fleet.machine, "tenant", &stored(&fleet.machine, "u"));
-    fleet.wait_for_fault("it is a record for the tenant u");
+    fleet.wait_for_fault("it was published for another tenant, u");
     // A record of the tenant that is stored as the record of a class.
     store(&fleet.machine, "tenant", &second);
     fleet.wait_for_set(2);
     store(&fleet.machine, "class.default", &second);
-    fleet.wait_for_fault("it is a record for the whole tenant");
+    fleet.wait_for_fault("it was published for the whole tenant");
     store(&fleet.machine, "class.default", b"{\"format\":7}");
-    fleet.wait_for_fault("it is no signed record");
+    fleet.wait_for_fault("it is not a signed set of plugins");
     // Signed with another key.
     fleet.make_key("other");
     let other = fleet.key("other");

@@ -153,7 +153,7 @@ fn many_writers_at_once_never_count_a_turn_too_much_or_too_little() {
     TurnInbox::open(&first).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let quotas = TenantQuotas::from_sessions(&first);
-    runtime.block_on(quotas.declare(turns(50))).unwrap();
+    runtime.block_on(quotas.declare_limits(turns(50))).unwrap();
     let writers: Vec<NatsSessions> = (0..4).map(|_| connect(&servers)).collect();
     let began = runtime.block_on(async {
         let all = writers
@@ -186,7 +186,7 @@ fn many_writers_at_once_never_count_a_turn_too_much_or_too_little() {
         began
     });
     assert_eq!(began, 50);
-    let report = runtime.block_on(quotas.report()).unwrap().unwrap();
+    let report = runtime.block_on(quotas.read_report()).unwrap().unwrap();
     assert_eq!((report.used.turns, report.used.tokens), (50, 350));
     assert_eq!(report.used.micro_usd, 50_000);
 }
@@ -202,16 +202,16 @@ fn a_session_over_the_quota_of_sessions_is_not_created_by_any_program() {
         ..TenantQuotaLimits::default()
     };
     let quotas = TenantQuotas::from_sessions(&sessions);
-    runtime.block_on(quotas.declare(limits)).unwrap();
+    runtime.block_on(quotas.declare_limits(limits)).unwrap();
     let create = |id: &str| {
         let at = rind_lib::session::SessionAddress::parse(id).unwrap();
         rind_lib::session::Sessions::create(&sessions, &at)
     };
     drop(create("one").unwrap());
     let refused = create("two").map(drop).unwrap_err();
-    let refused = rind_lib::text::error_chain(&refused);
+    let refused = rind_lib::text::format_error_chain(&refused);
     assert!(refused.contains("sessions a day: 1 of 1"), "{refused}");
-    let store = SessionStore::over(Arc::new(sessions.clone()));
+    let store = SessionStore::with_backend(Arc::new(sessions.clone()));
     assert!(store.check_exists("two").is_err());
     drop(create("one/agents/sub-1").unwrap());
 }

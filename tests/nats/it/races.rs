@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rind_lib::session::{Error, Position, SessionAddress, Sessions};
+use rind_lib::session::{Error, FramePosition, SessionAddress, Sessions};
 use rind_nats::NatsSessions;
 use rind_nats_tests::{FaultProxy, NatsServers, ProxyFault, ServerSetup};
 
@@ -76,7 +76,7 @@ fn write_in_a_race(
 /// Checks that each acknowledged line is in the session once and that lines of a writer are in
 /// order; returns the number of lines.
 fn check_lines(store: &NatsSessions, at: &SessionAddress, reports: &[WriterReport]) -> usize {
-    let bytes = store.read(at, Position::START).unwrap();
+    let bytes = store.read(at, FramePosition::START).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     for line in text.lines() {
@@ -154,7 +154,8 @@ fn lost_answers_lose_no_line_and_repeat_none() {
     let direct = NatsSessions::connect(config).unwrap();
     let through =
         rind_nats::NatsConfig::new(&format!("nats://127.0.0.1:{}", proxy.port()), "t").unwrap();
-    let store = NatsSessions::connect(through.with_patience(Duration::from_secs(30))).unwrap();
+    let store =
+        NatsSessions::connect(through.with_retry_duration(Duration::from_secs(30))).unwrap();
     let at = SessionAddress::parse("one").unwrap();
     let mut journal = store.create(&at).unwrap();
     let mut expected = String::new();
@@ -171,7 +172,7 @@ fn lost_answers_lose_no_line_and_repeat_none() {
         journal.sync().unwrap();
         expected.push_str(&line);
     }
-    let read = direct.read(&at, Position::START).unwrap();
+    let read = direct.read(&at, FramePosition::START).unwrap();
     assert_eq!(String::from_utf8(read).unwrap(), expected);
     println!("answers lost {} times", proxy.n_lost());
     assert!(proxy.n_lost() > 5, "{}", proxy.n_lost());
@@ -203,7 +204,7 @@ fn a_minority_takes_no_line_and_loses_none() {
     });
     journal.append(b"3\n").unwrap();
     journal.sync().unwrap();
-    assert_eq!(store.read(&at, Position::START).unwrap(), b"1\n2\n3\n");
+    assert_eq!(store.read(&at, FramePosition::START).unwrap(), b"1\n2\n3\n");
 }
 
 #[test]
@@ -239,6 +240,6 @@ fn the_death_of_all_servers_and_the_loss_of_one_disk_lose_nothing() {
     // The majority now consists of the rebuilt copy and one other.
     servers.kill((lost + 1) % 3);
     (200..300).for_each(&mut write);
-    let read = store.read(&at, Position::START).unwrap();
+    let read = store.read(&at, FramePosition::START).unwrap();
     assert_eq!(String::from_utf8(read).unwrap(), expected);
 }

@@ -134,7 +134,7 @@ async fn a_tenant_that_floods_keeps_no_turn_of_another_tenant_waiting() {
         ("limited", limited),
         ("unlimited", TenantQuotaLimits::default()),
     ] {
-        noisy.declare(limits).await.unwrap();
+        noisy.declare_limits(limits).await.unwrap();
         let flood = Flood::start(&servers);
         let beside = rounds(&mut quiet, what).await;
         let (counts, ends) = tokio::task::spawn_blocking(|| flood.end()).await.unwrap();

@@ -107,7 +107,7 @@ fn files_of_a_turn_whose_worker_was_killed_in_it_are_the_earlier_ones_and_the_mo
         machine_status(&sessions).waiting == 0
     });
     assert_eq!(read(&two, "kept"), "one\n");
-    let store = SessionStore::over(std::sync::Arc::new(sessions));
+    let store = SessionStore::with_backend(std::sync::Arc::new(sessions));
     let (entries, _) = store.read("s").unwrap();
     let told = serde_json::to_string(&entries).unwrap();
     assert!(told.contains("changes since then are missing"), "{told}");
@@ -140,7 +140,7 @@ fn an_input_that_comes_again_after_its_turn_tells_no_model_what_is_missing_and_t
     send("twice", "hello");
     machine.wait_for("the turn", |_| waiting(&machine_status(&sessions)) == 0);
     machine.kill(worker);
-    let store = SessionStore::over(std::sync::Arc::new(sessions.clone()));
+    let store = SessionStore::with_backend(std::sync::Arc::new(sessions.clone()));
     let entries = || serde_json::to_string(&store.read("s").unwrap().0).unwrap();
     send("twice", "hello");
     start_worker(&mut machine, &folders[2]);
@@ -222,7 +222,7 @@ impl Fleet {
 
     /// Removes the stored content of a file with these bytes.
     fn lose_value(&self, bytes: &[u8]) {
-        let hash = SessionBlobs::bytes_blob_id(bytes);
+        let hash = SessionBlobs::compute_blob_id(bytes);
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let client = async_nats::connect(self.servers.urls()).await.unwrap();
@@ -251,13 +251,13 @@ fn contents_are_stored_once_and_those_that_no_file_has_any_more_are_removed() {
     let write = |name: &str, text: &str| std::fs::write(fleet.path("a").join(name), text).unwrap();
     write("one", "same");
     write("two", "same");
-    own.store("s").unwrap();
+    own.store_snapshot("s").unwrap();
     // Two messages for the content, which both files share, and two for the list of files.
     assert_eq!(fleet.n_values(), 4);
-    own.store("s").unwrap();
+    own.store_snapshot("s").unwrap();
     assert_eq!(fleet.n_values(), 4);
     write("one", "new");
-    own.store("s").unwrap();
+    own.store_snapshot("s").unwrap();
     assert_eq!(fleet.n_values(), 6);
     journal.append(b"{}\n").unwrap();
     drop(journal);
@@ -302,16 +302,16 @@ fn what_is_too_large_or_leaves_the_folder_is_named_and_the_last_snapshot_stays()
     std::fs::write(path.join("small"), "fits").unwrap();
     symlink("/etc/passwd", path.join("out")).unwrap();
     symlink("small", path.join("in")).unwrap();
-    own.store("s").unwrap();
+    own.store_snapshot("s").unwrap();
     own.begin_turn();
     std::fs::write(path.join("large"), "x".repeat(200)).unwrap();
-    let refused = own.store("s").unwrap_err().to_string();
+    let refused = own.store_snapshot("s").unwrap_err().to_string();
     assert!(refused.contains("more than 100 bytes"), "{refused}");
     std::fs::remove_file(path.join("large")).unwrap();
     for n in 0..6 {
         std::fs::write(path.join(format!("f-{n}")), "").unwrap();
     }
-    let refused = own.store("s").unwrap_err().to_string();
+    let refused = own.store_snapshot("s").unwrap_err().to_string();
     assert!(refused.contains("more than 5 of them"), "{refused}");
     let other = fleet.snapshots("b", limits);
     other.restore("s").unwrap();
@@ -326,14 +326,14 @@ fn what_is_too_large_or_leaves_the_folder_is_named_and_the_last_snapshot_stays()
         ..limits
     };
     let small = fleet.snapshots("c", small).restore("s").unwrap_err();
-    let small = rind_lib::text::error_chain(&small);
+    let small = rind_lib::text::format_error_chain(&small);
     assert!(small.contains("it has 4 bytes, more than 3"), "{small}");
     let few = SnapshotLimits {
         max_files: 1,
         ..limits
     };
     let few = fleet.snapshots("d", few).restore("s").unwrap_err();
-    let few = rind_lib::text::error_chain(&few);
+    let few = rind_lib::text::format_error_chain(&few);
     assert!(few.contains("more than 1 files"), "{few}");
 }
 
@@ -356,7 +356,7 @@ fn a_worker_whose_own_folder_a_command_removed_goes_on_and_follows_no_link_in_it
     let mark = path.join(".rind-worker");
     std::fs::write(path.join("f"), "1").unwrap();
     std::fs::remove_dir_all(&mark).unwrap();
-    own.store("s").unwrap();
+    own.store_snapshot("s").unwrap();
     assert!(mark.is_dir());
     std::fs::remove_dir_all(&mark).unwrap();
     own.restore("other").unwrap();
@@ -403,28 +403,30 @@ fn no_snapshot_hides_what_is_missing_before_a_model_knows_and_none_is_of_another
         .unwrap();
     journal.sync().unwrap();
     let (own, _) = own_snapshots(&fleet);
-    assert!(own.has_ended("s", "i").unwrap() && !own.has_ended("s", "j").unwrap());
-    let untold = own.store("s").unwrap_err();
+    assert!(
+        own.has_input_turn_ended("s", "i").unwrap() && !own.has_input_turn_ended("s", "j").unwrap()
+    );
+    let untold = own.store_snapshot("s").unwrap_err();
     assert!(matches!(untold, SnapshotFailure::Untold), "{untold}");
     own.record_session_closed("s");
     assert!(own.restore("s").unwrap().is_some() && own.is_loss_unknown_to_model());
-    assert!(own.is_current("s").unwrap());
-    own.record_model_told_of_loss();
-    let other = own.store("other").unwrap_err().to_string();
+    assert!(own.is_snapshot_current("s").unwrap());
+    own.record_loss_told_to_model();
+    let other = own.store_snapshot("other").unwrap_err().to_string();
     assert!(other.contains("those of another session"), "{other}");
-    own.store("s").unwrap();
+    own.store_snapshot("s").unwrap();
     assert_eq!(own.restore("s").unwrap(), None);
-    assert!(!own.is_held_elsewhere("s").unwrap());
+    assert!(!own.is_leased_elsewhere("s").unwrap());
     let elsewhere = fleet.snapshots("b", SnapshotLimits::default());
-    assert!(elsewhere.is_held_elsewhere("s").unwrap());
+    assert!(elsewhere.is_leased_elsewhere("s").unwrap());
     // Another worker adds a turn without a snapshot after the files were restored.
     elsewhere.restore("s").unwrap();
-    assert!(elsewhere.is_current("s").unwrap());
+    assert!(elsewhere.is_snapshot_current("s").unwrap());
     journal
         .append(b"{\"type\":\"turn-start\",\"input_id\":\"k\"}\n")
         .unwrap();
     journal.sync().unwrap();
-    assert!(!elsewhere.is_current("s").unwrap());
+    assert!(!elsewhere.is_snapshot_current("s").unwrap());
 }
 
 #[test]
@@ -437,19 +439,21 @@ fn a_full_store_is_named_and_the_last_snapshot_stays() {
     let (one, two) = (folders.path().join("a"), folders.path().join("b"));
     std::fs::create_dir_all(&one).unwrap();
     std::fs::create_dir_all(&two).unwrap();
-    let config = servers.config("t").with_patience(Duration::from_secs(1));
+    let config = servers
+        .config("t")
+        .with_retry_duration(Duration::from_secs(1));
     let sessions = NatsSessions::connect(config).unwrap();
     let limits = SnapshotLimits::default();
     let own = WorkspaceSnapshots::open(sessions.clone(), &one, limits).unwrap();
     let _journal = sessions.create(&at()).unwrap();
     own.restore("s").unwrap();
     std::fs::write(one.join("small"), "fits").unwrap();
-    own.store("s").unwrap();
+    own.store_snapshot("s").unwrap();
     let noise: Vec<u8> = (0..8_u32 << 20)
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
     std::fs::write(one.join("large"), noise).unwrap();
-    let refused = own.store("s").unwrap_err().to_string();
+    let refused = own.store_snapshot("s").unwrap_err().to_string();
     assert!(refused.contains("refused by the server"), "{refused}");
     let other = WorkspaceSnapshots::open(sessions, &two, limits).unwrap();
     other.restore("s").unwrap();
@@ -468,11 +472,11 @@ fn a_missing_content_is_named_and_the_files_in_the_folder_stay() {
     own.restore("s").unwrap();
     std::fs::write(writer.join("one"), "1").unwrap();
     std::fs::write(writer.join("two"), "2").unwrap();
-    own.store("s").unwrap();
+    own.store_snapshot("s").unwrap();
     let other = fleet.snapshots("b", limits);
     std::fs::write(fleet.path("b").join("local"), "stays").unwrap();
     fleet.lose_value(b"2");
-    let refused = rind_lib::text::error_chain(&other.restore("s").unwrap_err());
+    let refused = rind_lib::text::format_error_chain(&other.restore("s").unwrap_err());
     assert!(
         refused.contains("the snapshot of the files of s is damaged"),
         "{refused}"
@@ -492,7 +496,7 @@ fn a_worker_that_lost_its_session_records_no_snapshot_and_the_other_one_knows_wh
     let mut journal = fleet.journal();
     own.restore("s").unwrap();
     std::fs::write(fleet.path("a").join("f"), "first").unwrap();
-    own.store("s").unwrap();
+    own.store_snapshot("s").unwrap();
     journal
         .append(b"{\"type\":\"turn-start\",\"input_id\":\"i\"}\n{\"type\":\"turn-end\"}\n")
         .unwrap();
@@ -508,7 +512,7 @@ fn a_worker_that_lost_its_session_records_no_snapshot_and_the_other_one_knows_wh
     });
     let taker = NatsSessions::connect(fleet.servers.config("t")).unwrap();
     let _taken = taker.open(&at()).unwrap();
-    let fenced = own.store("s").unwrap_err();
+    let fenced = own.store_snapshot("s").unwrap_err();
     assert!(matches!(fenced, SnapshotFailure::Fenced), "{fenced}");
     let other = fleet.snapshots("b", limits);
     assert_eq!(

@@ -263,7 +263,7 @@ fn run_plan(plan: &Plan) {
     wait_until_done(&inbox, Instant::now() + Duration::from_secs(120));
     let n_fenced = fenced(&inbox);
     drop(workers);
-    let store = SessionStore::over(std::sync::Arc::new(sessions));
+    let store = SessionStore::with_backend(std::sync::Arc::new(sessions));
     let (n_ended, n_unknown) = check_sessions(&store, plan);
     let n_effects = check_effects(&effects);
     println!(
@@ -328,7 +328,7 @@ fn a_worker_that_is_told_to_end_leaves_its_turn_to_another() {
     let slow = workers.start_slow_worker(8_000);
     workers.running.push(slow);
     send_inputs(&inbox, &plan);
-    let store = SessionStore::over(std::sync::Arc::new(sessions.clone()));
+    let store = SessionStore::with_backend(std::sync::Arc::new(sessions.clone()));
     let began = Instant::now();
     while !store.read(&session_id(0)).is_ok_and(|(entries, _)| {
         entries

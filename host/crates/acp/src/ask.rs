@@ -112,7 +112,8 @@ pub(crate) struct PostponedQuestions {
 }
 
 impl PostponedQuestions {
-    /// Creates a collection that answers only the questions in `yes` with yes.
+    /// Creates a collection that answers the questions in `yes`, which the user has already
+    /// approved, with yes and all others with no.
     pub(crate) fn with_approved_questions(yes: Vec<String>) -> Self {
         Self {
             waiting: Mutex::default(),

@@ -38,7 +38,7 @@ pub struct OpenSessionRequest {
     /// Id of the session to resume; `None` for a new one.
     pub resume: Option<String>,
     /// MCP servers that the client names.
-    pub servers: Vec<ClientServer>,
+    pub servers: Vec<ClientMcpServer>,
     /// Asks the person behind the client about tool calls.
     pub approver: Arc<dyn Approver>,
     /// Asks the person yes-or-no questions while the session is being opened.
@@ -49,7 +49,7 @@ pub struct OpenSessionRequest {
 
 /// An MCP server that a client names for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientServer {
+pub struct ClientMcpServer {
     /// Name that the client gave.
     pub name: String,
     /// Transport over which the server is reached: a command or a URL.
@@ -127,7 +127,8 @@ pub trait SessionCommands: Send + Sync {
     /// Whether a line has the form of a slash command, even if no such command exists.
     fn is_command(&self, line: &str) -> bool;
 
-    /// Runs a line for which `is_command` is true. Must not be called during a turn.
+    /// Runs a line that is a command, for which `is_command` is true. Must not be called during a
+    /// turn.
     fn run_line<'a>(
         &'a self,
         line: &'a str,
@@ -168,7 +169,7 @@ pub enum CommandOutcome {
     Prompt {
         /// Text for the model.
         text: String,
-        /// The command and its source, to be logged with the turn.
+        /// The command that created the text, and the command's source, to be logged with the turn.
         command: String,
         /// Images that belong to the text.
         images: Vec<Attachment>,

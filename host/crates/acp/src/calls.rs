@@ -89,11 +89,11 @@ fn call_title(name: &str, built_in: &str, arguments: &Value) -> String {
 fn call_location(workspace: &Path, path: &str, line: Option<&Value>) -> ToolCallLocation {
     let line = line.and_then(Value::as_u64);
     let line = line.and_then(|line| u32::try_from(line).ok());
-    ToolCallLocation::new(absolute_display_path(workspace, path)).line(line)
+    ToolCallLocation::new(make_display_path_absolute(workspace, path)).line(line)
 }
 
 /// Returns the absolute path of a file in the workspace, with deceptive characters escaped.
-fn absolute_display_path(workspace: &Path, path: &str) -> String {
+fn make_display_path_absolute(workspace: &Path, path: &str) -> String {
     let path = workspace.join(path);
     printable_text(&path.to_string_lossy())
 }
@@ -106,7 +106,10 @@ pub(crate) fn file_diff(
     old: Option<&str>,
     new: &str,
 ) -> Vec<ToolCallContent> {
-    let diff = Diff::new(absolute_display_path(workspace, path), printable_text(new));
+    let diff = Diff::new(
+        make_display_path_absolute(workspace, path),
+        printable_text(new),
+    );
     vec![ToolCallContent::Diff(
         diff.old_text(old.map(printable_text)),
     )]

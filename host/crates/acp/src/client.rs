@@ -67,7 +67,7 @@ impl ClientLink {
     }
 
     /// Returns the client's capabilities, or `None` before the client has declared them.
-    pub(crate) fn abilities(&self) -> Option<ClientAbilities> {
+    pub(crate) fn client_abilities(&self) -> Option<ClientAbilities> {
         self.abilities.get().copied()
     }
 
@@ -85,7 +85,7 @@ impl ClientLink {
         severity: NoticeSeverity,
         text: String,
     ) -> bool {
-        let is_shown = self.abilities().is_some_and(|own| own.has_notices);
+        let is_shown = self.client_abilities().is_some_and(|own| own.has_notices);
         if is_shown {
             let notice = Notice::new(severity, text);
             self.send_update(session, SessionUpdate::Notice(notice));

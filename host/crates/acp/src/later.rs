@@ -9,7 +9,7 @@ use rind_lib::tool::approval::Approver;
 use rind_lib::tool::policy::ApprovalMode;
 
 use crate::ask::PostponedQuestions;
-use crate::backend::{AcpBackend, BackendSession, ClientServer, OpenSessionRequest};
+use crate::backend::{AcpBackend, BackendSession, ClientMcpServer, OpenSessionRequest};
 use crate::calls::{fence_text, text_content};
 use crate::client::ClientLink;
 use crate::sessions::wire_error;
@@ -22,14 +22,14 @@ use crate::wire::{
 /// Id of the answer yes in a permission request.
 const YES_OPTION: &str = "use";
 
-/// Id of the answer no in a permission request.
+/// Id of the option "no" in a permission request.
 const NO_OPTION: &str = "leave-out";
 
 /// Postponed questions of a session, and the parameters for opening the session again.
 pub(crate) struct SessionReopening {
     pub(crate) backend: Arc<dyn AcpBackend>,
     pub(crate) workspace: PathBuf,
-    pub(crate) servers: Vec<ClientServer>,
+    pub(crate) servers: Vec<ClientMcpServer>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) questions: Vec<String>,
 }
@@ -45,15 +45,15 @@ impl SessionReopening {
     ) -> Vec<String> {
         let mut yes = Vec::new();
         for text in &self.questions {
-            if ask_question(link, session, next_id(), text).await {
+            if ask_yes_no_question(link, session, next_id(), text).await {
                 yes.push(text.clone());
             }
         }
         yes
     }
 
-    /// Opens the closed session again. `yes` holds the questions that the user has answered with
-    /// yes.
+    /// Opens the session again that was closed because the user answered a postponed question with
+    /// yes. `yes` contains all questions that the user has answered with yes.
     ///
     /// # Errors
     /// The session cannot be opened.
@@ -75,7 +75,7 @@ impl SessionReopening {
     }
 }
 
-async fn ask_question(link: &ClientLink, session: &str, id: String, text: &str) -> bool {
+async fn ask_yes_no_question(link: &ClientLink, session: &str, id: String, text: &str) -> bool {
     let title = text.lines().next().unwrap_or_default();
     let fields = ToolCallUpdateFields::new()
         .title(title.to_owned())

@@ -38,7 +38,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use backend::AcpBackend;
-use server::Connection;
+use server::AcpConnection;
 
 /// Time limit for writing the queued messages when the connection ends. Without it, a client that
 /// does not read would block the exit.
@@ -58,7 +58,7 @@ pub async fn serve_client(
 ) -> io::Result<()> {
     let mut lines = lines::start_line_reader(input)?;
     let (outbox, written) = lines::start_line_writer(output)?;
-    let connection = Arc::new(Connection::new(backend, outbox.clone()));
+    let connection = Arc::new(AcpConnection::new(backend, outbox.clone()));
     loop {
         let line = tokio::select! {
             biased;
@@ -72,7 +72,7 @@ pub async fn serve_client(
         }
     }
     connection.end().await;
-    outbox.finish_writing();
+    outbox.end_writer_thread();
     if tokio::time::timeout(FINAL_WRITE_TIMEOUT, written)
         .await
         .is_err()

@@ -128,14 +128,14 @@ impl ClientOutbox {
     }
 
     /// Tells the writer thread to end after it has written the queued lines.
-    pub(crate) fn finish_writing(&self) {
+    pub(crate) fn end_writer_thread(&self) {
         // Real messages are never empty, so an empty line can mark the end.
         let _ = self.lines.send(String::new());
     }
 }
 
 /// Starts the thread that writes queued lines. The returned receiver is notified when the thread
-/// ends: after [`ClientOutbox::finish_writing`], or after a failed write.
+/// ends: after [`ClientOutbox::end_writer_thread`], or after a failed write.
 ///
 /// # Errors
 /// The thread cannot be started.

@@ -15,7 +15,7 @@ use rind_lib::lock::lock;
 use rind_lib::message::Finish;
 use rind_lib::point::payload::StopReason as TurnStop;
 use rind_lib::provider::{Provider, SelectedModel};
-use rind_lib::text::{clean_line, error_chain};
+use rind_lib::text::{clean_line, format_error_chain};
 use rind_lib::tool::policy::{ApprovalMode, CARRY_OUT_PLAN, ModeSwitch};
 use tokio_util::sync::CancellationToken;
 
@@ -40,13 +40,14 @@ pub(crate) struct LiveSessionParts {
     pub(crate) commands: Arc<dyn SessionCommands>,
     pub(crate) switch: ModeSwitch,
     pub(crate) notes: Vec<String>,
-    /// Questions that could not be asked before the session was open.
+    /// Questions that could not be asked before the session was open, and how to open the session
+    /// again after they are answered; `None` if there are none.
     pub(crate) later: Option<SessionReopening>,
 }
 
 /// Commands and mode switch of a session, which are created anew when the session is reopened.
 #[derive(Clone)]
-struct SessionControls {
+struct SessionCommandsAndMode {
     commands: Arc<dyn SessionCommands>,
     switch: ModeSwitch,
 }
@@ -59,16 +60,19 @@ pub(crate) struct LiveSession {
     session: tokio::sync::Mutex<Option<Session>>,
     view: Arc<Mutex<EventView>>,
     /// Slash commands and mode switch of the session.
-    offers: Mutex<SessionControls>,
+    offers: Mutex<SessionCommandsAndMode>,
     told_mode: Mutex<ApprovalMode>,
-    /// Questions that could not be asked before the session was open; `None` once they are asked.
+    /// Questions that were postponed until the session is open; `None` if there are none, and as
+    /// soon as the first prompt asks them.
     later: Mutex<Option<SessionReopening>>,
     models: Mutex<ModelChoice>,
-    /// Provider of the session's first model. Its list of models is offered to the client.
-    provider: Arc<dyn Provider>,
+    /// Provider of the model that was selected last. Its list of models is offered to the client.
+    provider: Mutex<Arc<dyn Provider>>,
+    /// Whether another provider was selected since the client got a list of models.
+    is_list_outdated: AtomicBool,
     /// Model to which the next prompt switches; `None` for no change.
     wanted: Mutex<Option<SelectedModel>>,
-    /// Cancels the running prompt; `None` while no prompt runs.
+    /// Token whose cancellation cancels the running prompt; `None` while no prompt runs.
     running: Mutex<Option<CancellationToken>>,
     is_ending: AtomicBool,
     notes: Mutex<Vec<String>>,
@@ -92,10 +96,11 @@ impl LiveSession {
             link,
             view,
             told_mode: Mutex::new(switch.mode()),
-            offers: Mutex::new(SessionControls { commands, switch }),
+            offers: Mutex::new(SessionCommandsAndMode { commands, switch }),
             later: Mutex::new(later),
             models: Mutex::new(ModelChoice::new(&model)),
-            provider: session.provider().clone(),
+            provider: Mutex::new(session.provider().clone()),
+            is_list_outdated: AtomicBool::new(false),
             wanted: Mutex::default(),
             running: Mutex::default(),
             is_ending: AtomicBool::new(false),
@@ -116,12 +121,12 @@ impl LiveSession {
         &self.id
     }
 
-    fn send(&self, update: SessionUpdate) {
+    fn send_update(&self, update: SessionUpdate) {
         self.link.send_update(&self.id, update);
     }
 
     fn send_text(&self, text: &str) {
-        self.send(SessionUpdate::AgentMessageChunk(text_chunk(text)));
+        self.send_update(SessionUpdate::AgentMessageChunk(text_chunk(text)));
     }
 
     /// Cancels the running prompt, if any.
@@ -171,7 +176,7 @@ impl LiveSession {
         }
         for note in std::mem::take(&mut *lock(&self.notes)) {
             let shown = text_chunk(&format!("{note}\n"));
-            self.send(SessionUpdate::AgentThoughtChunk(shown));
+            self.send_update(SessionUpdate::AgentThoughtChunk(shown));
         }
         if !input.images.is_empty() {
             let (_, model) = session.model();
@@ -185,7 +190,7 @@ impl LiveSession {
         let title = (n_before == 0).then(|| title_from_input(&input.text));
         let is_compaction = input.text.starts_with("/compact");
         let mut stop = self.run_input(session, input, cancel).await;
-        self.send_mode();
+        self.send_mode_update();
         let is_plan = self.mode_switch().mode() == ApprovalMode::Plan
             && session.turn_number() > n_before
             && !is_compaction;
@@ -194,7 +199,7 @@ impl LiveSession {
         }
         if let Some(title) = title.filter(|_| session.turn_number() > 0) {
             let update = SessionInfoUpdate::new().title(title);
-            self.send(SessionUpdate::SessionInfoUpdate(update));
+            self.send_update(SessionUpdate::SessionInfoUpdate(update));
         }
         match cancel.is_cancelled() {
             true => Ok(StopReason::Cancelled),
@@ -225,7 +230,7 @@ impl LiveSession {
         if let Some(session) = session.take()
             && let Err(error) = session.close().await
         {
-            return Err(WireError::new(-32603, error_chain(&error)));
+            return Err(WireError::new(-32603, format_error_chain(&error)));
         }
         self.commands().release_session();
         let opened = later
@@ -233,7 +238,7 @@ impl LiveSession {
             .await?;
         lock(&self.view).set_tools(opened.session.tools());
         observe_session_events(&opened.session, &self.link, &self.view);
-        *lock(&self.offers) = SessionControls {
+        *lock(&self.offers) = SessionCommandsAndMode {
             commands: opened.commands,
             switch: opened.switch,
         };
@@ -257,9 +262,9 @@ impl LiveSession {
         let Some(mode) = mode else {
             return Ok(StopReason::EndTurn);
         };
-        self.mode_switch().set(mode);
-        self.send_mode();
-        self.send(SessionUpdate::UserMessageChunk(text_chunk(CARRY_OUT_PLAN)));
+        self.mode_switch().set_mode(mode);
+        self.send_mode_update();
+        self.send_update(SessionUpdate::UserMessageChunk(text_chunk(CARRY_OUT_PLAN)));
         self.run_turn(session.turn(CARRY_OUT_PLAN), cancel).await
     }
 
@@ -296,7 +301,7 @@ impl LiveSession {
             Ok(CommandOutcome::Model(name)) => match self.choose_model(&name, false) {
                 Ok(name) => {
                     self.send_config_options();
-                    self.send_text(&format!("model from the next turn on: {name}"));
+                    self.send_text(&format!("the next turns use the model {name}"));
                 }
                 Err(why) => self.send_text(&why),
             },
@@ -312,7 +317,8 @@ impl LiveSession {
         cancel: &CancellationToken,
     ) -> Result<StopReason, WireError> {
         let outcome = turn.until(cancel).await;
-        let outcome = outcome.map_err(|error| WireError::new(-32603, error_chain(&error)))?;
+        let outcome =
+            outcome.map_err(|error| WireError::new(-32603, format_error_chain(&error)))?;
         self.stop_reason(&outcome)
     }
 
@@ -349,7 +355,7 @@ impl LiveSession {
         if let Some(session) = session
             && let Err(error) = session.close().await
         {
-            let error = error_chain(&error);
+            let error = format_error_chain(&error);
             tracing::warn!(
                 session = &*self.id,
                 error,

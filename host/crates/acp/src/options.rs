@@ -47,7 +47,7 @@ impl ModelChoice {
         self.listed = names;
     }
 
-    /// Whether a model is the current one or a listed one.
+    /// Whether `name` is the current model or one of the listed models.
     pub(crate) fn has_model(&self, name: &str) -> bool {
         self.current == name || self.listed.iter().any(|own| own == name)
     }
@@ -65,7 +65,7 @@ impl ModelChoice {
 }
 
 /// Returns the label of an approval mode for the user.
-fn mode_label(mode: ApprovalMode) -> &'static str {
+fn approval_mode_label(mode: ApprovalMode) -> &'static str {
     match mode {
         ApprovalMode::Ask => "Ask",
         ApprovalMode::AcceptEdits => "Accept edits",
@@ -77,7 +77,8 @@ fn mode_label(mode: ApprovalMode) -> &'static str {
 /// Returns the ACP modes, one for each approval mode, and which of them is current.
 pub(crate) fn mode_state(current: ApprovalMode) -> SessionModeState {
     let modes = ApprovalMode::ALL.map(|mode| {
-        SessionMode::new(mode.name(), mode_label(mode)).description(mode.about().to_owned())
+        SessionMode::new(mode.name(), approval_mode_label(mode))
+            .description(mode.description().to_owned())
     });
     SessionModeState::new(current.name(), modes.to_vec())
 }
@@ -85,8 +86,8 @@ pub(crate) fn mode_state(current: ApprovalMode) -> SessionModeState {
 /// Lists the session options with their current values.
 pub(crate) fn config_options(mode: ApprovalMode, models: &ModelChoice) -> Vec<SessionConfigOption> {
     let modes = ApprovalMode::ALL.map(|mode| {
-        SessionConfigSelectOption::new(mode.name(), mode_label(mode))
-            .description(mode.about().to_owned())
+        SessionConfigSelectOption::new(mode.name(), approval_mode_label(mode))
+            .description(mode.description().to_owned())
     });
     let mode = SessionConfigOption::select(MODE, "Mode", mode.name(), modes.to_vec())
         .description("Decides about calls that no rule matches".to_owned())

@@ -34,7 +34,8 @@ const MAX_TITLE_BYTES: usize = 200;
 /// Asks the client's user about the tool calls and the plugins of one session.
 pub(crate) struct AcpApprover {
     pub(crate) link: Arc<ClientLink>,
-    /// Id and event view of the session; unset until the session is open.
+    /// Id of the session, and the view that converts its events for the client; unset until the
+    /// session is open.
     pub(crate) session: Arc<OnceLock<PermissionSession>>,
     pub(crate) workspace: PathBuf,
 }
@@ -53,7 +54,10 @@ impl Approver for AcpApprover {
     fn answer<'a>(&'a self, question: &'a PersonQuestion) -> BoxFuture<'a, Option<PersonAnswer>> {
         async move {
             let session = self.session.get().filter(|_| !question.is_muted)?;
-            let has_forms = self.link.abilities().is_some_and(|own| own.has_forms);
+            let has_forms = self
+                .link
+                .client_abilities()
+                .is_some_and(|own| own.has_forms);
             match has_forms {
                 true => self.ask_with_form(session, question).await,
                 false => self.ask_with_options(session, question).await,
@@ -75,10 +79,10 @@ impl AcpApprover {
             known.unwrap_or_else(|| view.next_call_id("question"))
         };
         let fields = ToolCallUpdateFields::new()
-            .title(question_title(question))
-            .kind(question_kind(question))
+            .title(build_question_title(question))
+            .kind(question_tool_kind(question))
             .status(ToolCallStatus::Pending)
-            .content(question_content(question, &self.workspace));
+            .content(build_question_content(question, &self.workspace));
         let mut options = vec![PermissionOption::new(
             ALLOW_OPTION,
             "Allow once",
@@ -137,7 +141,7 @@ impl AcpApprover {
         let answer = ask_form(
             &self.link,
             scope,
-            plugin_question_text(question),
+            format_plugin_question(question),
             &question.kind,
         )
         .await?;
@@ -176,7 +180,7 @@ impl AcpApprover {
             QuestionKind::Text { .. } => return None,
         };
         let id = lock(&session.view).next_call_id("question");
-        let text = plugin_question_text(question);
+        let text = format_plugin_question(question);
         let fields = ToolCallUpdateFields::new()
             .title(clean_line(&text, MAX_TITLE_BYTES))
             .kind(ToolKind::Other)
@@ -208,7 +212,7 @@ impl AcpApprover {
     }
 }
 
-fn plugin_question_text(question: &PersonQuestion) -> String {
+fn format_plugin_question(question: &PersonQuestion) -> String {
     let text = printable_text(&question.text);
     // An MCP server is named `mcp:NAME` where a plugin would be named.
     match question.plugin.split_once(':') {
@@ -217,7 +221,7 @@ fn plugin_question_text(question: &PersonQuestion) -> String {
     }
 }
 
-fn question_kind(question: &Question) -> ToolKind {
+fn question_tool_kind(question: &Question) -> ToolKind {
     use rind_lib::message::EffectClass;
     match question.effect_class {
         _ if question.skill.is_some() => ToolKind::Other,
@@ -230,7 +234,7 @@ fn question_kind(question: &Question) -> ToolKind {
 
 /// Returns the title of an approval question in one line: the tool, with the command or the file of
 /// the call.
-fn question_title(question: &Question) -> String {
+fn build_question_title(question: &Question) -> String {
     let name = question.skill.as_ref().unwrap_or(&question.tool);
     let of_mark = |mark: &str| {
         let lines = question.arguments.iter().filter(|line| line.mark == mark);
@@ -247,7 +251,10 @@ fn question_title(question: &Question) -> String {
 
 /// Returns the details of the call: its final arguments, the plugins that are involved, what the
 /// tool is allowed to do, and the diff.
-fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
+fn build_question_content(
+    question: &Question,
+    workspace: &std::path::Path,
+) -> Vec<ToolCallContent> {
     let lines = question.arguments.iter();
     let lines: Vec<String> = lines
         .map(|line| format!("{}{}", line.mark, printable_text(&line.text)))
@@ -273,13 +280,13 @@ fn question_content(question: &Question, workspace: &std::path::Path) -> Vec<Too
         add(format!("It {why}."));
     }
     let mut content = vec![text_content(&text)];
-    content.extend(question_diff(question, workspace));
+    content.extend(build_question_diff(question, workspace));
     content
 }
 
 /// Returns the diff of a call that edits or writes a file. It is computed from the question and not
 /// from the call, whose arguments hooks may have changed since.
-fn question_diff(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
+fn build_question_diff(question: &Question, workspace: &std::path::Path) -> Vec<ToolCallContent> {
     match &question.written {
         Some(own) if question.skill.is_none() => {
             file_diff(workspace, &own.path, own.old.as_deref(), &own.new)

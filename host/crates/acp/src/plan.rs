@@ -17,7 +17,7 @@ const LIST_ARGUMENTS: [&str; 5] = ["entries", "items", "plan", "steps", "todos"]
 /// Possible names of the field that holds the text of an entry.
 const TEXT_FIELDS: [&str; 5] = ["content", "step", "task", "text", "title"];
 
-/// Maximum number of entries that are shown.
+/// Maximum number of entries of a plan that are shown to the client.
 const MAX_ENTRIES: usize = 200;
 
 /// Returns the plan in the arguments of a call, or `None` if the tool's name is not in
@@ -32,11 +32,11 @@ pub(crate) fn parse_plan(call: &ToolCall) -> Option<Plan> {
         .iter()
         .find_map(|name| call.arguments.get(name));
     let entries = list?.as_array()?.iter().take(MAX_ENTRIES);
-    let entries: Option<Vec<PlanEntry>> = entries.map(entry).collect();
+    let entries: Option<Vec<PlanEntry>> = entries.map(parse_plan_entry).collect();
     entries.map(Plan::new)
 }
 
-fn entry(value: &Value) -> Option<PlanEntry> {
+fn parse_plan_entry(value: &Value) -> Option<PlanEntry> {
     let of = |name: &&str| value.get(name).and_then(Value::as_str);
     let text = value.as_str().or_else(|| TEXT_FIELDS.iter().find_map(of))?;
     let status = match value.get("done").and_then(Value::as_bool) {

@@ -61,7 +61,8 @@ impl PromptInput {
     }
 
     fn add_link(&mut self, name: &str, uri: &str) {
-        // Some editors, such as marimo, put attachments right after the text, without a space.
+        // Separate the link with a space, because some editors, such as marimo, put attachments
+        // right after the text.
         let is_apart = self.text.ends_with(['(', '[', '"', '\''])
             || self
                 .text
@@ -102,7 +103,7 @@ impl PromptInput {
 
     fn add_image(&mut self, data: &str) -> Result<(), String> {
         if self.images.len() >= MAX_IMAGES {
-            return Err(format!("a prompt has at most {MAX_IMAGES} images"));
+            return Err(format!("a prompt may have at most {MAX_IMAGES} images"));
         }
         let bytes = STANDARD.decode(data).map_err(|error| error.to_string())?;
         self.images.push(Attachment::image(bytes)?);

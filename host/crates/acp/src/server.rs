@@ -34,14 +34,14 @@ use crate::wire::{
 /// Name of the request that runs a prompt.
 const PROMPT_METHOD: &str = "session/prompt";
 
-/// Maximum number of requests that run at the same time.
+/// Maximum number of requests of a client that run at the same time.
 const MAX_REQUESTS: usize = 256;
 
 /// Time limit for requests and sessions to end when the connection ends.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 /// A connection to a client.
-pub(crate) struct Connection {
+pub(crate) struct AcpConnection {
     link: Arc<ClientLink>,
     sessions: AcpSessions,
     /// Running requests, by their ids.
@@ -58,22 +58,24 @@ struct RunningRequest {
     session: Option<String>,
 }
 
-/// Result of a request, and the session that the request opened, if any.
+/// Result of a request.
 struct RequestResult {
     result: Value,
-    opened: Option<Arc<LiveSession>>,
+    /// Session whose commands and models are sent after the response: the request opened it, or
+    /// selected another provider in it.
+    announced: Option<Arc<LiveSession>>,
 }
 
 impl RequestResult {
     fn without_session(result: &impl serde::Serialize) -> Self {
         Self {
             result: to_json(result),
-            opened: None,
+            announced: None,
         }
     }
 }
 
-impl Connection {
+impl AcpConnection {
     pub(crate) fn new(backend: Arc<dyn AcpBackend>, outbox: ClientOutbox) -> Self {
         let link = Arc::new(ClientLink::new(outbox));
         Self {
@@ -174,12 +176,12 @@ impl Connection {
         self.tasks.spawn(async move {
             let outcome = own.run_request(&id, &method, params, &cancel).await;
             lock(&own.running).remove(&id);
-            let (outcome, opened) = match outcome {
-                Ok(answered) => (Ok(answered.result), answered.opened),
+            let (outcome, announced) = match outcome {
+                Ok(answered) => (Ok(answered.result), answered.announced),
                 Err(error) => (Err(error), None),
             };
             own.link.respond(&id, &outcome);
-            if let Some(live) = opened {
+            if let Some(live) = announced {
                 // Announce the session after the response, because the client learns the session's
                 // id from the response.
                 tokio::select! {
@@ -213,7 +215,7 @@ impl Connection {
         method: &str,
         params: Value,
     ) -> Result<RequestResult, WireError> {
-        let Some(abilities) = self.link.abilities() else {
+        let Some(abilities) = self.link.client_abilities() else {
             let why = "the first request must be `initialize`";
             return Err(WireError::new(-32600, why));
         };
@@ -329,7 +331,7 @@ impl Connection {
         let live = self.sessions.open(request).await?;
         Ok(RequestResult {
             result: to_json(&respond(&live)),
-            opened: Some(live),
+            announced: Some(live),
         })
     }
 
@@ -412,7 +414,10 @@ impl Connection {
         let read = tokio::task::spawn_blocking(move || PromptInput::from_blocks(blocks)).await;
         let input = read.map_err(|error| WireError::new(-32603, error.to_string()))??;
         let stop = live.run_prompt(input, cancel).await?;
-        Ok(RequestResult::without_session(&PromptResponse::new(stop)))
+        Ok(RequestResult {
+            result: to_json(&PromptResponse::new(stop)),
+            announced: live.take_list_outdated().then_some(live),
+        })
     }
 
     /// Cancels all requests and closes all sessions. Sessions that do not end within
@@ -420,11 +425,12 @@ impl Connection {
     pub(crate) async fn end(&self) {
         self.ending.cancel();
         let ended = async {
-            self.sessions.close_all().await;
+            self.sessions.close_all_sessions().await;
             self.tasks.close();
             self.tasks.wait().await;
-            // Close the sessions that were still being opened during the first `close_all`.
-            self.sessions.close_all().await;
+            // Close the sessions that were still being opened during the first
+            // `close_all_sessions`.
+            self.sessions.close_all_sessions().await;
         };
         if tokio::time::timeout(SHUTDOWN_GRACE, ended).await.is_err() {
             tracing::warn!("sessions did not end within two seconds; they can be resumed");

@@ -11,7 +11,7 @@ use rind_lib::tool::approval::Approver;
 
 use crate::ask::PostponedQuestions;
 use crate::backend::{
-    AcpBackend, ClientServer, ClientServerTransport, ConfirmationPrompt, OpenSessionRequest,
+    AcpBackend, ClientMcpServer, ClientServerTransport, ConfirmationPrompt, OpenSessionRequest,
     SessionOpenError,
 };
 use crate::client::ClientLink;
@@ -205,7 +205,7 @@ impl AcpSessions {
     }
 
     /// Interrupts all prompts and closes all sessions.
-    pub(crate) async fn close_all(&self) {
+    pub(crate) async fn close_all_sessions(&self) {
         let open = std::mem::take(&mut *self.open.lock().await);
         let ending = open.values().map(|live| live.end_session());
         futures_util::future::join_all(ending).await;
@@ -304,12 +304,12 @@ async fn resolve_folder(cwd: PathBuf) -> Result<PathBuf, String> {
 }
 
 /// Converts the MCP servers that the client named.
-fn convert_servers(servers: Vec<McpServer>) -> Result<Vec<ClientServer>, String> {
+fn convert_servers(servers: Vec<McpServer>) -> Result<Vec<ClientMcpServer>, String> {
     if servers.len() > MAX_SERVERS {
         return Err(format!("`mcpServers` has more than {MAX_SERVERS} servers"));
     }
     let one = |server| match server {
-        McpServer::Stdio(own) => Ok(ClientServer {
+        McpServer::Stdio(own) => Ok(ClientMcpServer {
             name: own.name,
             reach: ClientServerTransport::Program {
                 command: own.command.to_string_lossy().into_owned(),
@@ -321,7 +321,7 @@ fn convert_servers(servers: Vec<McpServer>) -> Result<Vec<ClientServer>, String>
                     .collect(),
             },
         }),
-        McpServer::Http(own) => Ok(ClientServer {
+        McpServer::Http(own) => Ok(ClientMcpServer {
             name: own.name,
             reach: ClientServerTransport::Http {
                 url: own.url,

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rind_lib::agent::{partial_answer, remaining_output};
+use rind_lib::agent::{find_unshown_output, unfinished_answer};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::message::{EffectClass, Finish, Message, Role, ToolCall, ToolSpec};
 use rind_lib::point::outcome::Level;
@@ -38,18 +38,18 @@ pub(crate) struct EventView {
     tools: HashMap<String, Arc<ToolSpec>>,
     /// Size of the model's context window in tokens, if known.
     pub(crate) window: Option<u64>,
-    /// Part of the current answer that was already sent to the client.
+    /// Part of the model's current answer that was already sent to the client.
     streamed: String,
-    /// Open tool calls, by the ids that the model gave them.
-    open: HashMap<String, OpenToolCall>,
+    /// Unfinished tool calls, by the ids that the model gave them.
+    open: HashMap<String, UnfinishedToolCall>,
     n_calls: u64,
-    /// Numbers of the open model requests that plugins make; their answers are not shown.
+    /// Numbers of the unfinished model requests that plugins make; their answers are not shown.
     of_plugins: HashSet<u32>,
     finish: Option<Finish>,
     failure: Option<String>,
 }
 
-struct OpenToolCall {
+struct UnfinishedToolCall {
     shown_id: String,
     is_command: bool,
 }
@@ -135,7 +135,9 @@ impl EventView {
             Event::ThinkingDelta { text } => vec![thought_chunk(text)],
             Event::Correction { text, .. } => self.retract_streamed_text(text),
             Event::MessageEnd { message } => self.message_text_update(message),
-            Event::ToolCall { call, plugin, .. } => self.show_call(call, plugin.as_deref()),
+            Event::ToolCall { call, plugin, .. } => {
+                self.call_start_outputs(call, plugin.as_deref())
+            }
             Event::ToolStart {
                 call,
                 effect_class,
@@ -214,11 +216,11 @@ impl EventView {
             .collect()
     }
 
-    fn show_call(&mut self, call: &ToolCall, plugin: Option<&str>) -> Vec<ClientOutput> {
+    fn call_start_outputs(&mut self, call: &ToolCall, plugin: Option<&str>) -> Vec<ClientOutput> {
         let class = self.tools.get(&call.name).map(|spec| spec.effect_class);
         let shape = DisplayedCall::from_call(call, class, plugin, &self.workspace);
         let shown_id = self.next_call_id(&call.id);
-        let open = OpenToolCall {
+        let open = UnfinishedToolCall {
             shown_id: shown_id.clone(),
             is_command: shape.kind == ToolKind::Execute,
         };
@@ -253,13 +255,13 @@ impl EventView {
             .content(shape.content)
             .locations(shape.locations)
             .raw_input(call.arguments.clone());
-        let mut updates = vec![call_update(&open.shown_id, fields)];
+        let mut updates = vec![create_call_update(&open.shown_id, fields)];
         updates.extend(parse_plan(call).map(|plan| wrap_update(SessionUpdate::Plan(plan))));
         updates
     }
 
     fn end_turn(&mut self, summary: &TurnSummary, output: &str) -> Vec<ClientOutput> {
-        // An interruption ends open calls without a `ToolEnd` event.
+        // An interruption of the turn ends open calls without a `ToolEnd` event.
         let cut = std::mem::take(&mut self.open);
         let mut updates: Vec<ClientOutput> = cut
             .into_values()
@@ -267,14 +269,14 @@ impl EventView {
                 let fields = ToolCallUpdateFields::new()
                     .status(ToolCallStatus::Failed)
                     .content(vec![text_content("the turn ended before the call did")]);
-                call_update(&open.shown_id, fields)
+                create_call_update(&open.shown_id, fields)
             })
             .collect();
         let output = output.trim_end();
         let rest = match summary.stop {
-            TurnStop::Done => remaining_output(output, &self.streamed),
+            TurnStop::Done => find_unshown_output(output, &self.streamed),
             TurnStop::Blocked | TurnStop::MaxSteps => output,
-            TurnStop::Failed if self.streamed.is_empty() => partial_answer(output),
+            TurnStop::Failed if self.streamed.is_empty() => unfinished_answer(output),
             TurnStop::Failed | TurnStop::Cancelled => "",
         };
         if !rest.trim().is_empty() {
@@ -287,7 +289,7 @@ impl EventView {
 }
 
 fn end_call(
-    open: &OpenToolCall,
+    open: &UnfinishedToolCall,
     result: &rind_lib::message::ToolResult,
     refused: Option<String>,
 ) -> ClientOutput {
@@ -307,10 +309,10 @@ fn end_call(
     if !is_change {
         fields = fields.content(content);
     }
-    call_update(&open.shown_id, fields)
+    create_call_update(&open.shown_id, fields)
 }
 
-fn call_update(id: &str, fields: ToolCallUpdateFields) -> ClientOutput {
+fn create_call_update(id: &str, fields: ToolCallUpdateFields) -> ClientOutput {
     let update = ToolCallUpdate::new(id.to_owned(), fields);
     wrap_update(SessionUpdate::ToolCallUpdate(update))
 }

@@ -33,12 +33,12 @@ pub struct BuildOptions {
     /// downloads and compiles dependencies.
     pub deadline: Duration,
     /// Directories that all plugin builds on this machine share; `None` if the build must use none.
-    pub shared: Option<SharedFolders>,
+    pub shared: Option<SharedBuildFolders>,
 }
 
 /// Directories that all plugin builds on this machine share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SharedFolders {
+pub struct SharedBuildFolders {
     /// Root of the unpacked SDKs. If a plugin's reference to the SDK does not resolve, the build
     /// creates symlinks to an SDK in this directory.
     pub sdks: PathBuf,
@@ -64,7 +64,7 @@ pub struct BuiltPlugin {
 pub struct BuildReport {
     /// Built plugins, in the order of [`BuildOptions::dirs`].
     pub built: Vec<BuiltPlugin>,
-    /// Errors of the plugins that failed; each error names the plugins it is about.
+    /// Errors of the plugins whose build failed; each error names its plugins.
     pub failed: Vec<BuildError>,
 }
 
@@ -114,7 +114,7 @@ pub async fn build_plugins(
         }
     }
     for (workspace, members) in workspaces {
-        toolchain::ensure_target(&workspace, progress, cancel).await?;
+        toolchain::ensure_wasm_target(&workspace, progress, cancel).await?;
         rust::build_workspace(&workspace, &members, options, progress, cancel, &mut report).await?;
     }
     for plugin in plugins.iter().filter(|plugin| !is_rust_plugin(plugin)) {

@@ -61,7 +61,10 @@ fn read_cargo_settings(path: &Path, n_files: usize) -> Vec<CargoSettings> {
         return Vec::new();
     };
     let folder = path.parent().unwrap_or(Path::new(""));
-    let included = settings.include.iter().filter_map(included_config_path);
+    let included = settings
+        .include
+        .iter()
+        .filter_map(find_included_config_path);
     let mut all: Vec<CargoSettings> = included
         .flat_map(|name| read_cargo_settings(&folder.join(name), n_files))
         .collect();
@@ -69,7 +72,7 @@ fn read_cargo_settings(path: &Path, n_files: usize) -> Vec<CargoSettings> {
     all
 }
 
-fn included_config_path(value: &Value) -> Option<&str> {
+fn find_included_config_path(value: &Value) -> Option<&str> {
     match value {
         Value::Table(table) => table.get("path")?.as_str(),
         value => value.as_str(),
@@ -108,7 +111,7 @@ fn is_cfg_true(expression: &str, cfg: &str) -> bool {
     }
 }
 
-/// Splits a list at the commas that are outside parentheses.
+/// Splits a list of `cfg` predicates at the commas that are outside parentheses.
 fn split_cfg_list(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut parts) = (0_usize, 0, Vec::new());
     for (at, byte) in list.bytes().enumerate() {

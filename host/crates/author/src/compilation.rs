@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::target::TARGET;
 
-/// Name of the cargo profile, and of its subdirectory in the target directory.
+/// Name of the cargo profile with which plugins are compiled, and of its subdirectory in the target
+/// directory.
 pub(crate) const PROFILE: &str = "plugin";
 
 /// Settings of the profile. They are passed on the command line, so that every crate gets them
@@ -76,9 +77,9 @@ pub(crate) struct BuildMachine<'a> {
 
 impl BuildMachine<'_> {
     /// Returns the arguments of `cargo build`, except for the packages to build.
-    pub(crate) fn build_arguments(&self) -> Vec<OsString> {
-        let mut folders = vec![self.workspace_mapping()];
-        folders.extend(self.machine_mappings());
+    pub(crate) fn cargo_build_arguments(&self) -> Vec<OsString> {
+        let mut folders = vec![self.workspace_path_mapping()];
+        folders.extend(self.machine_path_mappings());
         self.cargo_arguments("build", &folders)
     }
 
@@ -90,11 +91,11 @@ impl BuildMachine<'_> {
         dead_code,
         reason = "the build script, which includes this file, compiles one workspace"
     )]
-    pub(crate) fn shared_build_arguments(&self, package: &str) -> Vec<OsString> {
-        let mut args = self.cargo_arguments("rustc", &self.machine_mappings());
+    pub(crate) fn cargo_rustc_arguments(&self, package: &str) -> Vec<OsString> {
+        let mut args = self.cargo_arguments("rustc", &self.machine_path_mappings());
         args.extend(["--lib", "-p", package].map(OsString::from));
         args.extend(["--message-format=json-render-diagnostics", "--"].map(OsString::from));
-        let (folder, name) = self.workspace_mapping();
+        let (folder, name) = self.workspace_path_mapping();
         args.push(format!("--remap-path-prefix={}={name}", folder.display()).into());
         args
     }
@@ -112,13 +113,13 @@ impl BuildMachine<'_> {
         args
     }
 
-    fn workspace_mapping(&self) -> (PathBuf, String) {
+    fn workspace_path_mapping(&self) -> (PathBuf, String) {
         (self.workspace.to_owned(), "/plugin".to_owned())
     }
 
     /// Returns the directories outside the workspace whose paths can end up in a component, each
     /// with the name that replaces it in the component.
-    fn machine_mappings(&self) -> Vec<(PathBuf, String)> {
+    fn machine_path_mappings(&self) -> Vec<(PathBuf, String)> {
         let mut lines = self.version.lines();
         let commit = lines.find_map(|line| line.strip_prefix("commit-hash: "));
         let library = self.sysroot.join("lib/rustlib/src/rust");
@@ -178,7 +179,7 @@ mod tests {
             cargo_home: None,
             has_target_flags: false,
         };
-        let arguments = machine.build_arguments();
+        let arguments = machine.cargo_build_arguments();
         let setting = arguments.last().unwrap().to_str().unwrap();
         let table: toml::Table = setting.parse().unwrap();
         let flags = table["build"]["rustflags"].as_array().unwrap();

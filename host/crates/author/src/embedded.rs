@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use rind_embed::PackedFolder;
-use rind_lib::plugin::contract::contract_files;
+use rind_lib::plugin::contract::list_contract_files;
 
 /// Files as packed by the build script: `templates`, `schemas`, `guest`, `rust`, `js`, `python`,
 /// and `workspace.toml` with the versions that the manifests of the Rust SDK inherit.
@@ -24,7 +24,7 @@ const WORKSPACE: &str = "workspace.toml";
 /// with when the host calls it.
 pub fn interface_docs(name: &str) -> Option<String> {
     let file = format!("{name}.wit");
-    let (_, text) = contract_files().find(|(name, _)| *name == file)?;
+    let (_, text) = list_contract_files().find(|(name, _)| *name == file)?;
     let interface = format!("interface {name} {{");
     let lines = text.lines().take_while(|line| *line != interface);
     let docs = lines.filter_map(|line| line.strip_prefix("///"));
@@ -35,7 +35,7 @@ pub fn interface_docs(name: &str) -> Option<String> {
 /// Returns every file of the SDK with its path, which begins with `rust`, `js` or `python`.
 pub(super) fn sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
     let workspace = EMBEDDED_FILES.text(WORKSPACE);
-    let contract = contract_files()
+    let contract = list_contract_files()
         .map(|(name, text)| (format!("rust/wit/{name}"), Cow::Borrowed(text.as_bytes())));
     let sdk = EMBEDDED_FILES
         .files()
@@ -43,8 +43,8 @@ pub(super) fn sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
             // The fallback is unreachable: a test builds with these manifests, so they are valid
             // TOML.
             "rust/Cargo.toml" | "rust/macros/Cargo.toml" => {
-                let text =
-                    standalone_manifest(EMBEDDED_FILES.text(path), workspace).unwrap_or_default();
+                let text = make_manifest_standalone(EMBEDDED_FILES.text(path), workspace)
+                    .unwrap_or_default();
                 Some((path.to_owned(), Cow::Owned(text.into_bytes())))
             }
             path if SDK_PREFIXES.iter().any(|sdk| path.starts_with(sdk)) => {
@@ -57,7 +57,7 @@ pub(super) fn sdk_files() -> Vec<(String, Cow<'static, [u8]>)> {
 
 /// Converts a crate's manifest so that it works outside its workspace: inherited values are
 /// replaced by the workspace's values.
-fn standalone_manifest(manifest: &str, workspace: &str) -> Option<String> {
+fn make_manifest_standalone(manifest: &str, workspace: &str) -> Option<String> {
     let mut manifest: toml::Table = manifest.parse().ok()?;
     let workspace: toml::Table = workspace.parse().ok()?;
     let from = |section: &str, key: &str| {

@@ -82,7 +82,7 @@ pub enum BuildError {
     #[error(transparent)]
     Spawn(#[from] SpawnError),
     /// Cargo, a compiler or another tool of the plugin's language failed.
-    #[error("plugin {}: the build failed:\n{text}", quote_plugins(.plugins))]
+    #[error("plugin {}: the build failed:\n{text}", quote_plugin_names(.plugins))]
     Compile {
         /// Names of the plugins that were not built.
         plugins: Vec<String>,
@@ -114,7 +114,7 @@ pub enum BuildError {
         todo: String,
     },
     /// The build exceeded its deadline.
-    #[error("plugin {}: the build was stopped after {seconds} s", quote_plugins(.plugins))]
+    #[error("plugin {}: the build was stopped after {seconds} s", quote_plugin_names(.plugins))]
     Deadline {
         /// Names of the plugins that were being built.
         plugins: Vec<String>,
@@ -136,7 +136,7 @@ pub enum BuildError {
     },
 }
 
-fn quote_plugins(plugins: &[String]) -> String {
+fn quote_plugin_names(plugins: &[String]) -> String {
     let quoted: Vec<String> = plugins.iter().map(|plugin| format!("`{plugin}`")).collect();
     quoted.join(", ")
 }

@@ -79,12 +79,12 @@ struct PackageKeys {
 }
 
 #[derive(Deserialize)]
-struct NpmKeys {
+struct NpmPackageFields {
     main: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
-struct PythonKeys {
+struct PyprojectFields {
     #[serde(default)]
     tool: ToolKeys,
 }
@@ -92,13 +92,13 @@ struct PythonKeys {
 #[derive(Default, Deserialize)]
 struct ToolKeys {
     #[serde(default)]
-    rind: RindKeys,
+    rind: RindPackageFields,
     mypy: Option<toml::Table>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RindKeys {
+struct RindPackageFields {
     module: Option<String>,
     #[serde(default)]
     path: Vec<PathBuf>,
@@ -129,7 +129,7 @@ impl PluginFolder {
             reader.manifest_error("plugin.toml", problem.to_owned())
         })?;
         let component = PathBuf::from(component);
-        if component.file_name().is_none() || !is_inside_folder(&component) {
+        if component.file_name().is_none() || !stays_inside_folder(&component) {
             let problem = format!("component {component:?} is not a path within the folder");
             return Err(reader.manifest_error("plugin.toml", problem));
         }
@@ -175,22 +175,22 @@ impl SourceReader {
                 Ok((PluginLanguage::Rust { package }, false))
             }
             "package.json" => {
-                let keys: NpmKeys = serde_json::from_str(&text)
+                let keys: NpmPackageFields = serde_json::from_str(&text)
                     .map_err(|error| self.manifest_error(file, error.to_string()))?;
                 let entry = keys.main.ok_or_else(|| {
                     let problem = "there is no `main`; it names the module of the plugin, such as \"src/plugin.js\"";
                     self.manifest_error(file, problem.to_owned())
                 })?;
                 let entry = PathBuf::from(entry);
-                if !is_inside_folder(&entry) || !self.dir.join(&entry).is_file() {
+                if !stays_inside_folder(&entry) || !self.dir.join(&entry).is_file() {
                     let problem = format!("`main` {entry:?} is not a file within the folder");
                     return Err(self.manifest_error(file, problem));
                 }
                 Ok((PluginLanguage::JavaScript { entry }, false))
             }
             _ => {
-                let keys: PythonKeys = self.parse_toml(file, &text)?;
-                let RindKeys {
+                let keys: PyprojectFields = self.parse_toml(file, &text)?;
+                let RindPackageFields {
                     module,
                     path: paths,
                 } = keys.tool.rind;
@@ -285,7 +285,7 @@ pub(super) fn is_plugin_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-fn is_inside_folder(path: &Path) -> bool {
+fn stays_inside_folder(path: &Path) -> bool {
     path.components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

@@ -29,7 +29,7 @@ struct ContractShapes {
     /// type is null, so that the value is not checked, if the function cannot fail or returns no
     /// value.
     results: BTreeMap<String, BTreeMap<String, Value>>,
-    types: BTreeMap<String, ContractShape>,
+    types: BTreeMap<String, ContractCompositeType>,
 }
 
 /// Names and types of parameters, by function.
@@ -37,7 +37,7 @@ type ContractFunctions = BTreeMap<String, Vec<(String, Value)>>;
 
 /// Record, variant or enum type.
 #[derive(Deserialize)]
-struct ContractShape {
+struct ContractCompositeType {
     kind: String,
     /// Fields or cases, each with its type; null for a case without a value.
     parts: Map<String, Value>,
@@ -50,15 +50,16 @@ enum GuestLanguage {
     Python,
 }
 
-/// Exports of one plugin, with the functions and types that the plugin's entry module checks.
+/// Exports of one plugin, with the contract's functions and types that the plugin uses. The entry
+/// module, which is generated from them, checks the values that the plugin passes.
 pub(super) struct GuestEntry {
     shapes: ContractShapes,
     exports: Vec<String>,
 }
 
 impl GuestEntry {
-    /// Keeps of the contract only the functions of these exports and imports, and all types that
-    /// they use.
+    /// Creates the entry with those functions of the contract that belong to these exports and
+    /// imports, and with all types that the functions use.
     pub(super) fn from_exports(exports: &[String], imports: &[String]) -> serde_json::Result<Self> {
         let mut shapes: ContractShapes =
             serde_json::from_str(find_embedded_guest_file("shapes.json"))?;
@@ -90,7 +91,7 @@ impl GuestEntry {
 
     /// Returns the entry of a JavaScript component. `module` is the path of the plugin's module.
     /// The entry imports `./console.js` only if `has_console` is set.
-    pub(super) fn javascript_entry(&self, module: &Path, has_console: bool) -> String {
+    pub(super) fn generate_javascript_entry(&self, module: &Path, has_console: bool) -> String {
         let results = self.shapes.results.iter().map(|(export, methods)| {
             let wrapper = match export.as_str() {
                 "tools" => "tools({ … })".to_owned(),
@@ -120,8 +121,8 @@ impl GuestEntry {
 
     /// Returns the JavaScript module that checks values against the contract. The caller writes it
     /// to `check.js` next to the entry.
-    pub(super) fn javascript_check(&self) -> String {
-        let methods = GuestLanguage::JavaScript.functions_json(&self.shapes.methods);
+    pub(super) fn javascript_check_module(&self) -> String {
+        let methods = GuestLanguage::JavaScript.describe_functions_as_json(&self.shapes.methods);
         find_embedded_guest_file("check.js")
             .replace("{{methods}}", &methods.to_string())
             .replace("{{shapes}}", &self.types_json(GuestLanguage::JavaScript))
@@ -132,7 +133,7 @@ impl GuestEntry {
     /// redirects the versioned name to this module.
     pub(super) fn javascript_import(&self, import: &str) -> Option<String> {
         let functions = self.shapes.imports.get(import)?;
-        let functions = GuestLanguage::JavaScript.functions_json(functions);
+        let functions = GuestLanguage::JavaScript.describe_functions_as_json(functions);
         let mut text = format!(
             "import {{ checked }} from \"./check.js\";\nimport * as host from \"rind:plugin/{import}\";\n"
         );
@@ -145,25 +146,25 @@ impl GuestEntry {
     }
 
     /// Returns the JavaScript module that implements `console`.
-    pub(super) fn javascript_console() -> String {
+    pub(super) fn javascript_console_module() -> String {
         let log = format!("rind:plugin/log@{}", contract::CURRENT);
         find_embedded_guest_file("console.js").replace("{{log}}", &log)
     }
 
     /// Returns the entry of a Python component. `module` is the name of the plugin's module. If
     /// `has_log` is set, printed text is written to the log.
-    pub(super) fn python_entry(&self, module: &str, has_log: bool) -> String {
+    pub(super) fn generate_python_entry(&self, module: &str, has_log: bool) -> String {
         let results = self.shapes.results.iter().map(|(export, methods)| {
             let class = pascal_case(export);
             (export.clone(), json!([class, methods]))
         });
         let results: Map<String, Value> = results.collect();
         let imports = self.shapes.imports.iter().map(|(import, functions)| {
-            let functions = GuestLanguage::Python.functions_json(functions);
+            let functions = GuestLanguage::Python.describe_functions_as_json(functions);
             (import.replace('-', "_"), functions)
         });
         let imports = Value::Object(imports.collect());
-        let methods = GuestLanguage::Python.functions_json(&self.shapes.methods);
+        let methods = GuestLanguage::Python.describe_functions_as_json(&self.shapes.methods);
         // A JSON string literal is also a Python string literal: both use the same escapes.
         let literal = |text: String| Value::from(text).to_string();
         find_embedded_guest_file("entry.py")
@@ -178,8 +179,8 @@ impl GuestEntry {
             .replace("{{has_log}}", if has_log { "True" } else { "False" })
     }
 
-    /// Returns the types as JSON: for each type its kind, its name, and its parts under the names
-    /// that the language uses.
+    /// Returns the types of the contract as JSON: for each type its kind, its name, and its fields
+    /// or cases under the names that the language uses.
     fn types_json(&self, language: GuestLanguage) -> String {
         let types = self.shapes.types.iter().map(|(name, shape)| {
             let part_name = |part: &str| language.contract_part_name(&shape.kind, part);
@@ -199,7 +200,7 @@ impl GuestEntry {
 
 impl GuestLanguage {
     /// Returns functions with their parameters as JSON, under the names that the language uses.
-    fn functions_json(self, functions: &ContractFunctions) -> Value {
+    fn describe_functions_as_json(self, functions: &ContractFunctions) -> Value {
         let functions = functions.iter().map(|(name, taken)| {
             let taken = taken.iter();
             let taken =
@@ -209,8 +210,9 @@ impl GuestLanguage {
         Value::Object(functions.collect())
     }
 
-    /// Returns the name of a field or case in the language. `kind` is the kind of the type that
-    /// contains it. Names of functions and parameters are converted with the kind `record`.
+    /// Returns the name of a record's field, or of a case of a variant or an enum, in the plugin's
+    /// language. `kind` is the kind of the type that contains it. Names of functions and parameters
+    /// are converted with the kind `record`.
     fn contract_part_name(self, kind: &str, part: &str) -> String {
         match (self, kind) {
             (Self::JavaScript, "record") => camel_case(part),
@@ -242,7 +244,8 @@ pub(super) fn camel_case(name: &str) -> String {
     words.fold(first, |text, word| text + &capitalize(word))
 }
 
-/// Returns the name of a type or of the class of an interface, for example `PreTool`.
+/// Converts a name of the contract to the name of a type or of an interface's class: `pre-tool`
+/// becomes `PreTool`.
 pub(super) fn pascal_case(name: &str) -> String {
     name.split('-').map(capitalize).collect()
 }
@@ -261,12 +264,12 @@ mod tests {
         let exports = ["pre-tool".to_owned(), "loop".to_owned()];
         let imports = ["files".to_owned()];
         let entry = GuestEntry::from_exports(&exports, &imports).unwrap();
-        let js = entry.javascript_entry(Path::new("/a \"b\"/plugin.js"), true);
+        let js = entry.generate_javascript_entry(Path::new("/a \"b\"/plugin.js"), true);
         assert!(js.starts_with(
             "import \"./console.js\";\nimport * as plugin from \"/a \\\"b\\\"/plugin.js\";\n"
         ));
         assert!(js.contains("export const preTool = guard(\"preTool\", plugin.preTool);"));
-        let check = entry.javascript_check();
+        let check = entry.javascript_check_module();
         assert!(check.contains("\"next-run\":[\"record\",\"NextRun\",{\"afterMs\":\"u64\""));
         for text in [&js, &check] {
             assert!(!text.contains("command-outcome"), "{text}");
@@ -277,7 +280,7 @@ mod tests {
             "export const read = checked(\"files.read\", [[\"path\",\"string\"],[\"offset\",\"u64\"],[\"length\",\"u32\"]], host.read);"
         ));
         assert_eq!(entry.javascript_import("http"), None);
-        let python = entry.python_entry("plugin", false);
+        let python = entry.generate_python_entry("plugin", false);
         for part in ["CallVerdict", "after_ms", "\\\"Block\\\"", "\\\"WARN\\\""] {
             assert!(python.contains(part), "{part}\n{python}");
         }

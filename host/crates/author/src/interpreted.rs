@@ -15,7 +15,7 @@ use super::build::{BuildOptions, BuiltPlugin, Progress, store_component};
 use super::folder::{PluginFolder, PluginLanguage, file_error};
 use super::{BuildError, javascript, python, toolchain};
 use rind_lib::plugin::contract::{self, stamp};
-use rind_lib::tool::process::{Ending, Finished, Stream};
+use rind_lib::tool::process::{Finished, ProcessEnding, Stream};
 
 pub(super) struct PluginBuild<'a> {
     pub(super) plugin: &'a PluginFolder,
@@ -97,9 +97,9 @@ impl PluginBuild<'_> {
             }
         })?;
         match finished.ending {
-            Ending::Exited(0) => Ok(finished),
-            Ending::Cancelled => Err(BuildError::Cancelled),
-            Ending::Deadline => Err(BuildError::Deadline {
+            ProcessEnding::Exited(0) => Ok(finished),
+            ProcessEnding::Cancelled => Err(BuildError::Cancelled),
+            ProcessEnding::Deadline => Err(BuildError::Deadline {
                 plugins: vec![self.plugin.name.clone()],
                 seconds: self.deadline.as_secs(),
             }),

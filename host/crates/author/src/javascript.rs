@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use rind_lib::near::nearest_name;
+use rind_lib::near::find_nearest_name;
 use serde::Deserialize;
 
 use super::guest::{GuestEntry, camel_case};
@@ -109,10 +109,14 @@ async fn bundle_modules(
     let report = work.folder.join("own.json");
     work.run_tool(
         &bundler,
-        bundle_args(entry, &own, &option_with_path("--metafile=", &report)),
+        esbuild_bundle_arguments(
+            entry,
+            &own,
+            &format_option_with_path("--metafile=", &report),
+        ),
     )
     .await?;
-    let BundleNames {
+    let BundleInterfaces {
         exports,
         mut imports,
         host_modules,
@@ -126,25 +130,28 @@ async fn bundle_modules(
     };
     let has_console = read(&own)?.contains("console");
     if has_console {
-        write("console.js", GuestEntry::javascript_console())?;
+        write("console.js", GuestEntry::javascript_console_module())?;
         imports.push(LOG_INTERFACE.to_owned());
         imports.sort();
         imports.dedup();
     }
     let guarded = GuestEntry::from_exports(&exports, &imports)
         .map_err(|error| work.file_error(&own, std::io::Error::other(error)))?;
-    let around = guarded.javascript_entry(&work.plugin.dir.join(entry), has_console);
+    let around = guarded.generate_javascript_entry(&work.plugin.dir.join(entry), has_console);
     let around = write("entry.js", around)?;
-    write("check.js", guarded.javascript_check())?;
+    write("check.js", guarded.javascript_check_module())?;
     let module = work.folder.join("module.js");
-    let mut args = bundle_args(&around, &module, "--sourcemap=external".as_ref());
+    let mut args = esbuild_bundle_arguments(&around, &module, "--sourcemap=external".as_ref());
     // Redirect only names with a version, because the generated wrapper itself imports the host by
     // the name without a version.
     let versioned = host_modules.iter().filter(|(path, _)| path.contains('@'));
     for (path, name) in versioned {
         if let Some(text) = guarded.javascript_import(name) {
             let checked = write(&format!("host-{name}.js"), text)?;
-            args.push(option_with_path(&format!("--alias:{path}="), &checked));
+            args.push(format_option_with_path(
+                &format!("--alias:{path}="),
+                &checked,
+            ));
         }
     }
     work.run_tool(&bundler, args).await?;
@@ -157,7 +164,7 @@ async fn bundle_modules(
 }
 
 /// Returns the arguments with which esbuild bundles one module and everything that it imports.
-fn bundle_args(module: &Path, out: &Path, further: &OsStr) -> Vec<OsString> {
+fn esbuild_bundle_arguments(module: &Path, out: &Path, further: &OsStr) -> Vec<OsString> {
     let options = [
         "--bundle",
         "--format=esm",
@@ -170,11 +177,14 @@ fn bundle_args(module: &Path, out: &Path, further: &OsStr) -> Vec<OsString> {
     ];
     let mut args = vec![module.as_os_str().to_owned()];
     args.extend(options.map(OsString::from));
-    args.extend([option_with_path("--outfile=", out), further.to_owned()]);
+    args.extend([
+        format_option_with_path("--outfile=", out),
+        further.to_owned(),
+    ]);
     args
 }
 
-fn option_with_path(option: &str, path: &Path) -> OsString {
+fn format_option_with_path(option: &str, path: &Path) -> OsString {
     let mut text = OsString::from(option);
     text.push(path);
     text
@@ -195,7 +205,7 @@ fn find_tool(work: &PluginBuild<'_>, name: &'static str) -> ToolchainProgram {
 }
 
 /// Interfaces of the plugin contract that a bundle exports and imports.
-struct BundleNames {
+struct BundleInterfaces {
     exports: Vec<String>,
     imports: Vec<String>,
     /// Import paths in the bundle, each with the name of the interface that it imports.
@@ -208,7 +218,7 @@ fn read_bundle_names(
     work: &PluginBuild<'_>,
     entry: &Path,
     report: &Path,
-) -> Result<BundleNames, BuildError> {
+) -> Result<BundleInterfaces, BuildError> {
     let text = std::fs::read(report).map_err(|source| work.file_error(report, source))?;
     let made: EsbuildMetafile = serde_json::from_slice(&text)
         .map_err(|error| work.file_error(report, std::io::Error::other(error)))?;
@@ -225,7 +235,7 @@ fn read_bundle_names(
         .iter()
         .filter(|name| !known.iter().any(|known| known == *name));
     let told = unknown.map(|name| {
-        let near = nearest_name(name, known.iter().map(String::as_str));
+        let near = find_nearest_name(name, known.iter().map(String::as_str));
         let hint = near.map(|near| format!(" (did you mean `{near}`?)"));
         let hint = hint.unwrap_or_default();
         format!(
@@ -256,7 +266,7 @@ fn read_bundle_names(
     let mut imports: Vec<String> = host_modules.values().cloned().collect();
     imports.sort();
     imports.dedup();
-    Ok(BundleNames {
+    Ok(BundleInterfaces {
         exports,
         imports,
         host_modules,

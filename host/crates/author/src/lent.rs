@@ -8,12 +8,13 @@
 
 use wasmparser::{BinaryReader, ElementItems, ElementKind, Parser, Payload, TypeRef};
 
-use rind_lib::plugin::contract::contract_files;
+use rind_lib::plugin::contract::list_contract_files;
 
 /// Prefix of the names of imported functions that drop a handle.
 const RESOURCE_DROP_PREFIX: &str = "[resource-drop]";
 
-/// Ids of the sections that are read or changed: first two of components, then four of modules.
+/// Ids of the WebAssembly sections that this module reads or changes: `CORE_MODULE` and `COMPONENT`
+/// occur in components, the other four in core modules.
 const CORE_MODULE: u8 = 1;
 const COMPONENT: u8 = 4;
 const FUNCTIONS: u8 = 3;
@@ -38,14 +39,15 @@ impl From<wasmparser::BinaryReaderError> for HandlePatchError {
     }
 }
 
-/// Adds wrappers around those hooks in `exports` that borrow a handle.
+/// Wraps the hooks in `exports` that borrow a handle: each wrapper calls the hook and then drops
+/// the handle.
 pub(super) fn wrap_handle_hooks(
     component: Vec<u8>,
     exports: &[String],
 ) -> Result<Vec<u8>, HandlePatchError> {
     let lent: Vec<(&str, &str)> = exports
         .iter()
-        .filter_map(|point| Some((point.as_str(), borrowed_handle(point)?)))
+        .filter_map(|point| Some((point.as_str(), borrowed_handle_type(point)?)))
         .collect();
     if lent.is_empty() {
         return Ok(component);
@@ -56,16 +58,16 @@ pub(super) fn wrap_handle_hooks(
         return Ok(made);
     }
     Err(HandlePatchError(format!(
-        "only {n_wrapped} of {} hooks that borrow a handle were found in it",
+        "only {n_wrapped} of {} hooks that borrow a handle were found in the component",
         lent.len()
     )))
 }
 
 /// Returns the contract's name of the handle type that a hook borrows; `None` if the hook borrows
 /// no handle.
-fn borrowed_handle(point: &str) -> Option<&'static str> {
+fn borrowed_handle_type(point: &str) -> Option<&'static str> {
     let file = format!("{point}.wit");
-    let (_, text) = contract_files().find(|(name, _)| *name == file)?;
+    let (_, text) = list_contract_files().find(|(name, _)| *name == file)?;
     let (_, rest) = text.split_once("borrow<")?;
     Some(rest.split_once('>')?.0)
 }
@@ -171,7 +173,7 @@ impl HandleModule {
         index_to_u32(self.types.len())
     }
 
-    fn function_type(&self, function: u32) -> Result<u32, HandlePatchError> {
+    fn find_function_type(&self, function: u32) -> Result<u32, HandlePatchError> {
         let at = usize::try_from(function).unwrap_or(usize::MAX);
         let ty = self.types.get(at).copied();
         ty.ok_or_else(|| HandlePatchError("a function has no type".to_owned()))
@@ -194,10 +196,10 @@ impl HandleModule {
     fn extend_function_section(&self, body: &[u8]) -> Result<Vec<u8>, HandlePatchError> {
         let mut types = Vec::new();
         for wrapped in &self.wrapped {
-            append_leb128(&mut types, self.function_type(wrapped.function)?);
+            append_leb128(&mut types, self.find_function_type(wrapped.function)?);
         }
         let give_back = self.wrapped.first().map_or(0, |wrapped| wrapped.give_back);
-        append_leb128(&mut types, self.function_type(give_back)?);
+        append_leb128(&mut types, self.find_function_type(give_back)?);
         append_section_items(body, index_to_u32(self.wrapped.len() + 1)?, &types)
     }
 
@@ -299,7 +301,7 @@ fn split_sections(bytes: &[u8]) -> Result<Vec<(u8, &[u8])>, HandlePatchError> {
     Ok(found)
 }
 
-/// Returns the body of a list section with more items appended.
+/// Returns the body of a WebAssembly section that is a list, with more items appended.
 fn append_section_items(
     body: &[u8],
     n_more: u32,

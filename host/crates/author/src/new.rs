@@ -80,18 +80,19 @@ struct LanguageTemplates {
     ending: &'static str,
     /// File name of the language's manifest, for example `Cargo.toml`.
     manifest: &'static str,
-    /// Path of the source in the new directory.
+    /// Path of the source file in the new plugin's directory.
     source: &'static str,
     /// Lines of the README with the commands that are needed before the first build.
     setup: &'static str,
     /// Lines of the README with commands that work only after the first build, because the build
     /// links the plugin to the SDK.
     after: &'static str,
-    /// Rows of the file table in the README.
+    /// Rows of the table in the new plugin's README that lists the files.
     files: &'static str,
-    /// Steps of the CI workflow before the build.
+    /// Steps of the generated CI workflow that run before the build.
     ci_setup: &'static str,
-    /// Steps of the CI workflow after the build, because the build links the plugin to the SDK.
+    /// Steps of the CI workflow that run the tests. They follow the build, because the build
+    /// creates the links from the plugin to the SDK.
     ci_test: &'static str,
     /// Lines of `.gitignore`.
     ignored: &'static str,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::guest::{GuestEntry, pascal_case};
 use super::interpreted::{PluginBuild, ToolchainProgram};
 use super::{BuildError, world};
-use rind_lib::near::nearest_name;
+use rind_lib::near::find_nearest_name;
 use rind_lib::plugin::manifest::FILE_NAME;
 
 /// Command that installs the compiler into the plugin's virtual environment, where [`find_tool`]
@@ -32,7 +32,7 @@ const SCAN_SCRIPT: &str = include_str!("scan.py");
 #[derive(Deserialize)]
 struct PythonScan {
     exports: Vec<String>,
-    /// Classes of the module that are not exports, each with its line number.
+    /// Classes of the module that are not in `exports`, each with its line number.
     others: Vec<(String, usize)>,
     imports: Vec<String>,
     /// Whether the module, or another module of the plugin that it imports, uses `print`, `stdout`
@@ -111,7 +111,7 @@ async fn compile_module(
     let guarded = GuestEntry::from_exports(&scanned.exports, &imports)
         .map_err(|error| work.file_error(&entry, std::io::Error::other(error)))?;
     let has_log = imports.iter().any(|name| name == LOG_INTERFACE);
-    std::fs::write(&entry, guarded.python_entry(module, has_log))
+    std::fs::write(&entry, guarded.generate_python_entry(module, has_log))
         .map_err(|source| work.file_error(&entry, source))?;
     let wit = world::write_world(work.folder, &scanned.exports, &imports)
         .map_err(|source| work.file_error(work.folder, source))?;
@@ -175,7 +175,7 @@ fn site_packages(dir: &Path) -> Option<PathBuf> {
 fn misspelt_exports(classes: &[(String, usize)]) -> impl Iterator<Item = (usize, &str, String)> {
     let known: Vec<String> = world::known_exports().map(pascal_case).collect();
     classes.iter().filter_map(move |(class, line)| {
-        let near = nearest_name(class, known.iter().map(String::as_str))?;
+        let near = find_nearest_name(class, known.iter().map(String::as_str))?;
         Some((*line, class.as_str(), near.to_owned()))
     })
 }

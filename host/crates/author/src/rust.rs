@@ -21,7 +21,7 @@ use super::shared::SharedTarget;
 use super::target::TARGET;
 use super::{BuildError, cargo_config, toolchain};
 use rind_lib::lock::lock;
-use rind_lib::tool::process::{Ending, Finished, OnLine, Stream};
+use rind_lib::tool::process::{Finished, OnLine, ProcessEnding, Stream};
 
 /// Returns the directory of the cargo workspace that contains the crate.
 pub(super) async fn find_workspace(
@@ -78,7 +78,7 @@ pub(super) async fn build_workspace(
     let mut finished = call
         .run(&artifacts, options, progress, started, cancel)
         .await?;
-    if finished.ending == Ending::Exited(0) && call.reused_other_sources(&artifacts) {
+    if finished.ending == ProcessEnding::Exited(0) && call.reused_other_sources(&artifacts) {
         call.clean_package(cancel).await?;
         artifacts = Arc::default();
         finished = call
@@ -86,17 +86,17 @@ pub(super) async fn build_workspace(
             .await?;
     }
     match finished.ending {
-        Ending::Cancelled => return Err(BuildError::Cancelled),
-        Ending::Deadline => {
+        ProcessEnding::Cancelled => return Err(BuildError::Cancelled),
+        ProcessEnding::Deadline => {
             report.failed.push(BuildError::Deadline {
                 plugins: names,
                 seconds: options.deadline.as_secs(),
             });
             return Ok(());
         }
-        Ending::Exited(_) | Ending::Signaled(_) | Ending::Exceeded(_) => {}
+        ProcessEnding::Exited(_) | ProcessEnding::Signaled(_) | ProcessEnding::Exceeded(_) => {}
     }
-    let has_failed = finished.ending != Ending::Exited(0);
+    let has_failed = finished.ending != ProcessEnding::Exited(0);
     let mut not_built = Vec::new();
     for plugin in members {
         match artifacts.find_artifact(plugin) {
@@ -187,13 +187,13 @@ impl<'a> CargoCall<'a> {
         };
         call.arguments = match (&call.shared, members) {
             (Some(shared), [plugin]) => {
-                let mut args = machine.shared_build_arguments(package_name(plugin));
+                let mut args = machine.cargo_rustc_arguments(package_name(plugin));
                 args.insert(1, "--target-dir".into());
                 args.insert(2, shared.folder.clone().into());
                 args
             }
             _ => {
-                let mut args = machine.build_arguments();
+                let mut args = machine.cargo_build_arguments();
                 args.push("--keep-going".into());
                 args.push("--message-format=json-render-diagnostics".into());
                 for plugin in members {
@@ -299,9 +299,9 @@ impl CargoMetadata {
         (is_named || !found.starts_with(workspace)).then_some(found)
     }
 
-    /// Returns the SDK of a plugin that can be compiled in a shared target directory; `None` for
-    /// other plugins. Requires that the workspace contains only the plugin and an SDK that Rind
-    /// unpacked, and that no setting of cargo chooses a target directory.
+    /// Returns the folder of the plugin's SDK if the plugin can be compiled in a shared target
+    /// directory; `None` otherwise. The workspace must contain only the plugin and an SDK that Rind
+    /// unpacked, and no setting of cargo may choose a target directory.
     fn shared_sdk_folder(
         &self,
         workspace: &Path,

@@ -115,8 +115,8 @@ pub fn sdk_link_path(dir: &Path) -> Option<PathBuf> {
     Some(real_path(reference.path()))
 }
 
-/// Checks that a plugin's reference to the SDK resolves. Used if no SDK directory is shared, so
-/// that no symlinks can be created.
+/// Checks that a plugin's reference to the SDK resolves. Called if the SDK is not unpacked to a
+/// shared directory on this machine, so that no symlink to it can be created.
 pub(super) fn check_sdk_reference(dir: &Path) -> io::Result<()> {
     match find_sdk_reference(dir) {
         // A missing npm package is no error: the bundler may find it elsewhere.
@@ -161,12 +161,12 @@ fn create_link(path: &Path, target: &Path) -> io::Result<()> {
         .map_err(|error| error.error)
 }
 
-/// Path by which a plugin's files refer to the SDK.
+/// Path by which the files of a plugin refer to the SDK.
 #[derive(Debug, PartialEq)]
 enum SdkReference {
     /// Directory of symlinks, and the name of the symlink in it that the plugin uses.
     Links { folder: PathBuf, part: &'static str },
-    /// Directory of the npm package in `node_modules`.
+    /// Directory of the SDK's npm package in `node_modules`.
     Package(PathBuf),
 }
 

@@ -55,7 +55,7 @@ impl SharedTarget {
         // Canonicalize, because compiler flags contain the path of the directory: with another
         // spelling of the path, cargo would compile everything again.
         let folder = folder.canonicalize().ok()?;
-        let lock = open_lock(&folder)?;
+        let lock = open_lock_file(&folder)?;
         let mut has_told = false;
         loop {
             match lock.try_lock() {
@@ -71,7 +71,7 @@ impl SharedTarget {
         }
         // Ignore an error: without the time of use, the directory is at worst removed too early.
         let _ = lock.set_modified(SystemTime::now());
-        remove_unused(builds);
+        remove_unused_build_folders(builds);
         Some(Self {
             folder,
             _lock: lock,
@@ -96,14 +96,14 @@ impl SharedTarget {
     }
 }
 
-fn open_lock(folder: &Path) -> Option<File> {
+fn open_lock_file(folder: &Path) -> Option<File> {
     let mut options = File::options();
     options.create(true).append(true);
     options.open(folder.with_extension(LOCK_EXTENSION)).ok()
 }
 
 /// Removes directories that have not been used for [`MAX_UNUSED_AGE`].
-fn remove_unused(builds: &Path) {
+fn remove_unused_build_folders(builds: &Path) {
     for entry in fs::read_dir(builds).into_iter().flatten().flatten() {
         let folder = entry.path();
         if !folder.is_dir() {
@@ -113,7 +113,7 @@ fn remove_unused(builds: &Path) {
         let used = lock.metadata().and_then(|file| file.modified());
         let is_old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > MAX_UNUSED_AGE));
         // A build that is waiting for this lock will create the directory again.
-        if is_old && open_lock(&folder).is_some_and(|file| file.try_lock().is_ok()) {
+        if is_old && open_lock_file(&folder).is_some_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(&folder);
         }
     }

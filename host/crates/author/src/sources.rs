@@ -15,7 +15,7 @@ use super::folder::{PluginFolder, PluginLanguage, file_error, folder_error};
 use super::sdk::ensure_sdk_links;
 use super::{BuildError, toolchain};
 use rind_lib::lock::lock;
-use rind_lib::tool::process::{Ending, OnLine, Stream};
+use rind_lib::tool::process::{OnLine, ProcessEnding, Stream};
 
 /// Maximum number of crates whose path dependencies are followed.
 const MAX_CRATES: usize = 256;
@@ -163,8 +163,8 @@ async fn read_metadata(
     let finished =
         toolchain::query_program_lines("cargo", &args, &plugin.dir, on_line, cancel).await?;
     match finished.ending {
-        Ending::Exited(0) => {}
-        Ending::Cancelled => return Err(BuildError::Cancelled),
+        ProcessEnding::Exited(0) => {}
+        ProcessEnding::Cancelled => return Err(BuildError::Cancelled),
         _ => return Err(metadata_error(plugin, finished.stderr.text())),
     }
     serde_json::from_str(&lock(&text))

@@ -16,7 +16,8 @@ use super::build::Progress;
 use super::compilation::{KEPT_VARIABLE_PREFIXES, KEPT_VARIABLES};
 use super::target::{self, TARGET};
 use rind_lib::tool::process::{
-    Ending, Finished, OnLine, Process, SpawnError, Streams, environment_with,
+    Finished, OnLine, OutputPipes, Process, ProcessEnding, SpawnError,
+    base_environment_with_variables,
 };
 
 /// Timeout of a query to the toolchain. It is long, because rustup may first install a pinned
@@ -28,8 +29,8 @@ const MAX_CAPTURED_BYTES: usize = 256 * 1024;
 
 /// Returns the directory where cargo stores the sources of dependencies.
 pub(super) fn cargo_home() -> Option<PathBuf> {
-    let home = || Some(PathBuf::from(allowed_environment_variable("HOME")?).join(".cargo"));
-    allowed_environment_variable("CARGO_HOME")
+    let home = || Some(PathBuf::from(read_allowed_variable("HOME")?).join(".cargo"));
+    read_allowed_variable("CARGO_HOME")
         .map(PathBuf::from)
         .or_else(home)
 }
@@ -37,11 +38,12 @@ pub(super) fn cargo_home() -> Option<PathBuf> {
 /// Returns the target directory from the environment variable `CARGO_TARGET_DIR`; `None` if it is
 /// unset.
 pub(super) fn target_dir() -> Option<PathBuf> {
-    allowed_environment_variable("CARGO_TARGET_DIR").map(PathBuf::from)
+    read_allowed_variable("CARGO_TARGET_DIR").map(PathBuf::from)
 }
 
-fn allowed_environment_variable(name: &str) -> Option<OsString> {
-    let mut variables = environment_with(KEPT_VARIABLES, KEPT_VARIABLE_PREFIXES).into_iter();
+fn read_allowed_variable(name: &str) -> Option<OsString> {
+    let mut variables =
+        base_environment_with_variables(KEPT_VARIABLES, KEPT_VARIABLE_PREFIXES).into_iter();
     let (_, value) = variables.find(|(other, _)| other == name)?;
     Some(value)
 }
@@ -59,10 +61,10 @@ pub(super) async fn run_program(
         program: program.into(),
         args: args.iter().map(|arg| arg.as_ref().to_owned()).collect(),
         cwd: cwd.to_owned(),
-        env: environment_with(KEPT_VARIABLES, KEPT_VARIABLE_PREFIXES),
+        env: base_environment_with_variables(KEPT_VARIABLES, KEPT_VARIABLE_PREFIXES),
         stdin: None,
         deadline,
-        streams: Streams::Separate,
+        streams: OutputPipes::Separate,
         capture_bytes: MAX_CAPTURED_BYTES,
         on_line,
         on_bytes: None,
@@ -111,8 +113,8 @@ fn trim_program_output(
     args: &[&str],
 ) -> Result<String, BuildError> {
     match finished.ending {
-        Ending::Exited(0) => Ok(finished.stdout.text().trim().to_owned()),
-        Ending::Cancelled => Err(BuildError::Cancelled),
+        ProcessEnding::Exited(0) => Ok(finished.stdout.text().trim().to_owned()),
+        ProcessEnding::Cancelled => Err(BuildError::Cancelled),
         _ => Err(BuildError::Toolchain {
             command: format!("{program} {}", args.join(" ")),
             text: format!("{}{}", finished.stdout.text(), finished.stderr.text()),
@@ -122,13 +124,13 @@ fn trim_program_output(
 
 /// Whether the Rust toolchain of a directory can compile plugins.
 pub async fn has_wasm_target(cwd: &Path, cancel: &CancellationToken) -> Result<bool, BuildError> {
-    let (_, target) = target_folder(cwd, cancel).await?;
+    let (_, target) = find_target_folders(cwd, cancel).await?;
     Ok(target.is_dir())
 }
 
 /// Returns the sysroot of the directory's toolchain, and the directory of the target in the
 /// sysroot, which does not exist if the target is not installed.
-async fn target_folder(
+async fn find_target_folders(
     cwd: &Path,
     cancel: &CancellationToken,
 ) -> Result<(PathBuf, PathBuf), BuildError> {
@@ -141,12 +143,12 @@ async fn target_folder(
 
 /// Ensures that the Rust toolchain of a directory can compile plugins. Adds the target if it is
 /// missing.
-pub(super) async fn ensure_target(
+pub(super) async fn ensure_wasm_target(
     cwd: &Path,
     progress: &Progress,
     cancel: &CancellationToken,
 ) -> Result<(), BuildError> {
-    let (sysroot, target) = target_folder(cwd, cancel).await?;
+    let (sysroot, target) = find_target_folders(cwd, cancel).await?;
     // Another build may be adding the target: wait for its lock, on a thread that is allowed to
     // block.
     let of = sysroot.clone();
@@ -158,7 +160,7 @@ pub(super) async fn ensure_target(
         return Err(BuildError::NoRustup { sysroot });
     };
     progress(&format!(
-        "adding the {TARGET} target to the Rust in {}",
+        "adding the target {TARGET} to the Rust toolchain in {}",
         sysroot.display()
     ));
     // The output of rustup is shown only if it fails.
@@ -167,8 +169,8 @@ pub(super) async fn ensure_target(
         sysroot: sysroot.clone(),
     })?;
     match finished.ending {
-        Ending::Exited(0) if target.is_dir() => Ok(()),
-        Ending::Cancelled => Err(BuildError::Cancelled),
+        ProcessEnding::Exited(0) if target.is_dir() => Ok(()),
+        ProcessEnding::Cancelled => Err(BuildError::Cancelled),
         _ => Err(BuildError::NotAdded {
             text: target::target_not_added_message(
                 &sysroot,

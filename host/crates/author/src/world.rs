@@ -24,7 +24,7 @@ pub(super) fn known_exports() -> impl Iterator<Item = &'static str> {
     points.chain(OTHER_EXPORTS)
 }
 
-/// Whether `name` is an interface of the contract that the host implements.
+/// Whether `name` is an interface of Rind's plugin contract that the host implements.
 pub(super) fn is_host_import(name: &str) -> bool {
     authority::IMPORTS
         .iter()
@@ -41,7 +41,7 @@ pub(super) fn write_world(
     let folder = work.join("wit");
     let contract = folder.join("deps/rind");
     fs::create_dir_all(&contract)?;
-    for (name, text) in contract::contract_files() {
+    for (name, text) in contract::list_contract_files() {
         fs::write(contract.join(name), text)?;
     }
     let version = contract::CURRENT;

@@ -22,7 +22,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, readlinkat, s
 use rustix::io::Errno;
 
 pub use hidden::HiddenFolders;
-pub use hidden::{folders_below, real_path};
+pub use hidden::{real_path, select_folders_inside};
 
 /// Maximum number of symlinks on one path; the limit of Linux.
 const MAX_LINKS: usize = 40;
@@ -42,7 +42,7 @@ pub const ESCAPE_ERROR: Errno = Errno::XDEV;
 
 /// Handling of parent folders that do not exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum MissingParents {
+pub enum MissingParentRule {
     /// Missing folders are an error.
     Refused,
     /// Missing folders are reported as plain names in [`WalkedPath::names`] and not created. A
@@ -58,10 +58,11 @@ pub struct WalkedPath {
     /// Open folder that contains the last name; if folders are missing, the last folder that
     /// exists.
     pub folder: Dir,
-    /// Last name of the path; `.` if the path ends at `folder` itself, for example after `..`.
+    /// Last component of the path, relative to `folder`; `.` if the path ends at `folder` itself,
+    /// for example after `..`.
     pub name: String,
-    /// Resolved names of the path relative to the start; empty if the path leads to the start
-    /// itself.
+    /// Components of the resolved path, relative to the folder where the walk started; empty if
+    /// the path leads to that folder itself.
     pub names: Vec<String>,
     /// Whether the path is valid only for a folder, for example because it ends with `/`.
     pub is_folder_wanted: bool,
@@ -73,7 +74,7 @@ pub fn walk_path_beneath(
     start: &impl AsFd,
     path: &str,
     follow: bool,
-    missing: MissingParents,
+    missing: MissingParentRule,
 ) -> Result<WalkedPath, Errno> {
     if path.is_empty() {
         return Err(Errno::NOENT);
@@ -91,7 +92,7 @@ pub fn walk_path_beneath(
         missing,
     };
     walk.prepend_names(path, false)?;
-    walk.run_walk(follow)
+    walk.walk_to_end(follow)
 }
 
 /// Opens a regular file for reading; `None` for any other type of file. Symlinks are followed
@@ -157,7 +158,7 @@ fn folder_path(_: BorrowedFd<'_>) -> Option<PathBuf> {
 
 /// A component of the path that was not walked yet. `is_of_link` tells whether it comes from the
 /// target of a symlink.
-struct PendingName {
+struct UnwalkedPathComponent {
     text: String,
     is_of_link: bool,
 }
@@ -167,12 +168,12 @@ struct PathWalk<'a> {
     /// Names and descriptors of the entered folders, outermost first. `..` removes the last entry.
     /// The file system is not asked for the parent, because a folder may have been moved.
     inside: Vec<(String, OwnedFd)>,
-    /// Names of the missing folders on the path, below the last folder in `inside`.
+    /// Names of the folders on the path that do not exist, below the last folder in `inside`.
     beyond: Vec<String>,
-    ahead: VecDeque<PendingName>,
+    ahead: VecDeque<UnwalkedPathComponent>,
     is_folder_wanted: bool,
     n_links: usize,
-    missing: MissingParents,
+    missing: MissingParentRule,
 }
 
 impl PathWalk<'_> {
@@ -187,7 +188,7 @@ impl PathWalk<'_> {
         }
         let names = path.split('/').filter(|name| !matches!(*name, "" | "."));
         for name in names.rev() {
-            self.ahead.push_front(PendingName {
+            self.ahead.push_front(UnwalkedPathComponent {
                 text: name.to_owned(),
                 is_of_link,
             });
@@ -201,7 +202,7 @@ impl PathWalk<'_> {
             .map_or(self.start, |(_, folder)| folder.as_fd())
     }
 
-    fn run_walk(mut self, follow: bool) -> Result<WalkedPath, Errno> {
+    fn walk_to_end(mut self, follow: bool) -> Result<WalkedPath, Errno> {
         while let Some(name) = self.ahead.pop_front() {
             if name.text == ".." {
                 if !self.beyond.is_empty() {
@@ -213,7 +214,7 @@ impl PathWalk<'_> {
             } else if (follow || self.is_folder_wanted) && self.is_link(&name.text) {
                 self.follow_link(&name.text)?;
             } else {
-                if self.missing != MissingParents::Refused && name.is_of_link {
+                if self.missing != MissingParentRule::Refused && name.is_of_link {
                     statat(
                         self.current_folder(),
                         name.text.as_str(),
@@ -226,29 +227,29 @@ impl PathWalk<'_> {
         self.finish_walk(None)
     }
 
-    fn enter_name(&mut self, name: PendingName) -> Result<(), Errno> {
+    fn enter_name(&mut self, name: UnwalkedPathComponent) -> Result<(), Errno> {
         if !self.beyond.is_empty() {
             self.beyond.push(name.text);
             return Ok(());
         }
-        match self.open_name(&name.text) {
+        match self.open_path_component(&name.text) {
             // The error for a symlink differs between systems and flags, so the type is checked as
             // well.
             Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) if self.is_link(&name.text) => {
                 return self.follow_link(&name.text);
             }
-            Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParents::Named => {
+            Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParentRule::Named => {
                 self.beyond.push(name.text);
                 return Ok(());
             }
-            Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParents::Made => {
+            Err(Errno::NOENT) if !name.is_of_link && self.missing == MissingParentRule::Made => {
                 match mkdirat(
                     self.current_folder(),
                     name.text.as_str(),
                     Mode::from_raw_mode(0o777),
                 ) {
                     // Another process may have created the folder meanwhile.
-                    Ok(()) | Err(Errno::EXIST) => self.open_name(&name.text),
+                    Ok(()) | Err(Errno::EXIST) => self.open_path_component(&name.text),
                     Err(errno) => Err(errno),
                 }
             }
@@ -258,7 +259,7 @@ impl PathWalk<'_> {
     }
 
     /// Opens a folder by a single name. Fails if the name is a symlink.
-    fn open_name(&self, name: &str) -> Result<OwnedFd, Errno> {
+    fn open_path_component(&self, name: &str) -> Result<OwnedFd, Errno> {
         let flags = TRAVERSE_FLAGS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(self.current_folder(), name, flags, Mode::empty())
     }

@@ -2,7 +2,7 @@
 
 /// Returns the current time in UTC as RFC 3339, with second precision.
 #[must_use]
-pub fn current_time_text() -> String {
+pub fn format_current_time() -> String {
     jiff::Timestamp::now()
         .strftime("%Y-%m-%dT%H:%M:%SZ")
         .to_string()

@@ -19,7 +19,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
-pub use present::{is_dangling_link, open_if_present, read_if_present};
+pub use present::{is_dangling_symlink, open_if_present, read_if_present};
 pub use temporary::{TemporaryFolder, keep_temp_files_outside};
 
 /// Permission bits of the group and of other users.
@@ -45,7 +45,7 @@ pub fn create_private_folder(folder: &Path) -> io::Result<()> {
 /// Replaces a file atomically, so that only its owner can read it. A power failure may still lose
 /// the new content.
 pub fn replace_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = temporary_file(path)?;
+    let mut file = create_temporary_file(path)?;
     file.write_all(bytes)?;
     file.persist(path).map(drop).map_err(|e| e.error)
 }
@@ -53,7 +53,7 @@ pub fn replace_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Replaces a file atomically like [`replace_private_file`], and waits until the content is on
 /// disk. Used for files without which the program cannot start.
 pub fn replace_private_file_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = temporary_file(path)?;
+    let mut file = create_temporary_file(path)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map(drop).map_err(|e| e.error)
@@ -61,15 +61,15 @@ pub fn replace_private_file_synced(path: &Path, bytes: &[u8]) -> io::Result<()> 
 
 /// Creates a temporary file next to `path`, which the caller renames to `path`. Only the owner can
 /// access the file, before and after the rename.
-fn temporary_file(path: &Path) -> io::Result<NamedTempFile> {
+fn create_temporary_file(path: &Path) -> io::Result<NamedTempFile> {
     let folder = path.parent().unwrap_or(Path::new("."));
     tempfile::Builder::new()
-        .prefix(&temporary_prefix(path))
+        .prefix(&temporary_file_prefix(path))
         .tempfile_in(folder)
 }
 
 /// Returns the prefix for the names of temporary files that will replace `path`.
-fn temporary_prefix(path: &Path) -> String {
+fn temporary_file_prefix(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     format!(".{name}.tmp-")
 }
@@ -80,7 +80,7 @@ fn temporary_prefix(path: &Path) -> String {
 ///
 /// Creates the folder if it is missing. Removes temporary files that a killed process left behind;
 /// therefore, only a process with the lock may write the file.
-pub fn lock_for_file(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
+pub fn acquire_file_lock(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> {
     let folder = path.parent().unwrap_or(Path::new("."));
     create_private_folder(folder)?;
     let lock = fs::File::create(path.with_extension("lock"))?;
@@ -92,7 +92,7 @@ pub fn lock_for_file(path: &Path, waits: impl FnOnce()) -> io::Result<fs::File> 
         }
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    let prefix = temporary_prefix(path);
+    let prefix = temporary_file_prefix(path);
     for entry in fs::read_dir(folder)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
             // A temporary file that cannot be removed is harmless, and the next lock holder tries
@@ -124,7 +124,7 @@ fn exchange_by_renames(
 ) -> io::Result<()> {
     // Use a fresh directory, because a killed process may have left one behind.
     let private = tempfile::Builder::new()
-        .prefix(&temporary_prefix(other))
+        .prefix(&temporary_file_prefix(other))
         .tempdir_in(other.parent().unwrap_or(Path::new(".")))?;
     let aside = private.path().join("earlier");
     let steps = [(other, &*aside), (one, other), (&*aside, one)];
@@ -196,12 +196,13 @@ mod tests {
     fn a_lock_tells_who_waits_and_clears_what_a_stopped_owner_left() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("x.toml");
-        let held = lock_for_file(&path, || unreachable!()).unwrap();
+        let held = acquire_file_lock(&path, || unreachable!()).unwrap();
         let (told, tells) = std::sync::mpsc::channel();
         let other = path.clone();
-        let waiting = std::thread::spawn(move || lock_for_file(&other, || told.send(()).unwrap()));
+        let waiting =
+            std::thread::spawn(move || acquire_file_lock(&other, || told.send(()).unwrap()));
         tells.recv().unwrap();
-        let left = temporary_file(&path)
+        let left = create_temporary_file(&path)
             .unwrap()
             .into_temp_path()
             .keep()

@@ -148,10 +148,11 @@ pub fn split_front_matter(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// A collection whose end was not parsed yet.
+/// YAML list or mapping whose end was not parsed yet.
 enum OpenCollection {
     List(YamlPosition, Vec<YamlNode>),
-    /// Position, entries, and the last key with its position if its value was not parsed yet.
+    /// Position of the mapping, its entries, and the last key with its position if the value of
+    /// that key was not parsed yet.
     Mapping(YamlPosition, Vec<YamlEntry>, Option<(String, YamlPosition)>),
 }
 

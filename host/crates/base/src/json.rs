@@ -29,7 +29,7 @@ pub fn parse_json(text: &str, cap: usize) -> Result<Value, String> {
         true => format!("is ambiguous JSON: {e}"),
         false => format!("is not JSON: {e}"),
     })?;
-    if nesting_depth(&value) > MAX_DEPTH {
+    if measure_nesting_depth(&value) > MAX_DEPTH {
         return Err(format!("is nested deeper than {MAX_DEPTH} levels"));
     }
     Ok(value)
@@ -111,7 +111,7 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
 
 /// Returns the nesting depth of arrays and objects in a value; 1 for a scalar.
 #[must_use]
-pub fn nesting_depth(value: &Value) -> usize {
+pub fn measure_nesting_depth(value: &Value) -> usize {
     let mut deepest = 1;
     let mut open = vec![(value, 1)];
     while let Some((value, level)) = open.pop() {
@@ -123,12 +123,12 @@ pub fn nesting_depth(value: &Value) -> usize {
 
 /// Counts a value and all values that are nested in it.
 #[must_use]
-pub fn n_values(value: &Value) -> usize {
-    all_values(value).count()
+pub fn count_json_values(value: &Value) -> usize {
+    list_all_values(value).count()
 }
 
 /// Iterates over `value` and all values nested in it, in no particular order.
-pub fn all_values(value: &Value) -> impl Iterator<Item = &Value> {
+pub fn list_all_values(value: &Value) -> impl Iterator<Item = &Value> {
     let mut open = vec![value];
     std::iter::from_fn(move || {
         let value = open.pop()?;
@@ -167,9 +167,18 @@ mod tests {
 
     #[test]
     fn values_are_measured() {
-        assert_eq!((nesting_depth(&json!(1)), n_values(&json!(1))), (1, 1));
+        assert_eq!(
+            (
+                measure_nesting_depth(&json!(1)),
+                count_json_values(&json!(1))
+            ),
+            (1, 1)
+        );
         let value = json!({"a": [1, 2, {"b": 3}], "c": "x"});
-        assert_eq!((nesting_depth(&value), n_values(&value)), (4, 7));
+        assert_eq!(
+            (measure_nesting_depth(&value), count_json_values(&value)),
+            (4, 7)
+        );
     }
 
     #[test]

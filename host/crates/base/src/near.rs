@@ -1,6 +1,6 @@
 //! Finds the known name that a misspelt name is closest to. Decides how much two names may differ,
 //! and writes the hint "did you mean". It must not know what the names identify. Start from
-//! [`nearest_name`].
+//! [`find_nearest_name`].
 
 /// Maximum edit distance between a misspelt name and the intended one.
 const MAX_TYPOS: usize = 2;
@@ -17,7 +17,10 @@ const MIN_LETTERS: usize = 3;
 
 /// Returns the known name that is nearest to `name`; `None` if no known name is near enough. A
 /// known name that equals `name` is skipped.
-pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn find_nearest_name<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let known = known.into_iter().filter(|known| *known != name);
     let distances = known.map(|known| {
@@ -38,13 +41,13 @@ pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
 
 /// Returns the key that was probably intended by `word`, such as `given` for `giv`. `known` lists
 /// all valid keys, so any other word is a mistake. Therefore weaker matches than in
-/// [`nearest_name`] are accepted: one wrong letter, or one word being a prefix of the other, if
-/// both have at least three letters.
+/// [`find_nearest_name`] are accepted: one wrong letter, or one word being a prefix of the other,
+/// if both have at least three letters.
 pub fn nearest_valid_key<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str> + Clone,
 ) -> Option<&'a str> {
-    if let Some(near) = nearest_name(word, known.clone()) {
+    if let Some(near) = find_nearest_name(word, known.clone()) {
         return Some(near);
     }
     let n_letters = word.chars().count();
@@ -65,7 +68,7 @@ pub fn nearest_valid_key<'a>(
 
 /// Appends the nearest known key to serde's error message about an unknown field or variant.
 #[must_use]
-pub fn append_nearest_name(message: &str) -> String {
+pub fn append_nearest_key(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let is_unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
     let near = quoted
@@ -104,9 +107,9 @@ mod tests {
             ("another", None),
             ("", None),
         ] {
-            assert_eq!(nearest_name(name, known), expected, "{name}");
+            assert_eq!(find_nearest_name(name, known), expected, "{name}");
         }
-        assert_eq!(nearest_name("bash", []), None);
+        assert_eq!(find_nearest_name("bash", []), None);
     }
 
     #[test]
@@ -132,9 +135,9 @@ mod tests {
     #[test]
     fn a_misspelt_key_gets_the_nearest() {
         assert_eq!(
-            append_nearest_name("unknown field `expct`, expected one of `name`, `given`, `expect`"),
+            append_nearest_key("unknown field `expct`, expected one of `name`, `given`, `expect`"),
             "unknown field `expct`, expected one of `name`, `given`, `expect`; did you mean `expect`?"
         );
-        assert_eq!(append_nearest_name("invalid type `x`"), "invalid type `x`");
+        assert_eq!(append_nearest_key("invalid type `x`"), "invalid type `x`");
     }
 }

@@ -73,7 +73,7 @@ impl Paths {
     /// Returns the three folders with Rind's own files, which no tool, command or plugin may
     /// access.
     #[must_use]
-    pub fn own_folders(&self) -> [PathBuf; 3] {
+    pub fn rind_folders(&self) -> [PathBuf; 3] {
         [&self.config, &self.data, &self.cache].map(Clone::clone)
     }
 
@@ -85,14 +85,14 @@ impl Paths {
 
     /// Returns the project's folder in the workspace.
     #[must_use]
-    pub fn project(&self) -> PathBuf {
+    pub fn project_folder(&self) -> PathBuf {
         self.workspace.join(PROJECT_FOLDER)
     }
 
     /// Returns the path of the project's settings, which are read only if the project is trusted.
     #[must_use]
-    pub fn project_config(&self) -> PathBuf {
-        self.project().join("config.toml")
+    pub fn project_config_path(&self) -> PathBuf {
+        self.project_folder().join("config.toml")
     }
 
     /// Returns the path of the user's settings for this workspace. The file is in the user's config
@@ -108,7 +108,7 @@ impl Paths {
 
     /// Returns the path of the user's policy for plugins.
     #[must_use]
-    pub fn user_policy(&self) -> PathBuf {
+    pub fn user_policy_path(&self) -> PathBuf {
         self.config.join("policy.toml")
     }
 
@@ -135,23 +135,23 @@ impl Paths {
     /// Returns the folder for temporary files. It is used if the system's temporary folder is
     /// inside the workspace.
     #[must_use]
-    pub fn temporary(&self) -> PathBuf {
+    pub fn temporary_folder(&self) -> PathBuf {
         self.data.join("tmp")
     }
 
     /// Returns the path of the list of trusted projects.
     #[must_use]
-    pub fn projects(&self) -> PathBuf {
+    pub fn trusted_projects_path(&self) -> PathBuf {
         self.data.join("projects.json")
     }
 
     /// Returns the path of the list of projects whose Claude Code hooks are allowed.
     #[must_use]
-    pub fn project_hooks(&self) -> PathBuf {
+    pub fn project_hooks_path(&self) -> PathBuf {
         self.data.join("project-hooks.json")
     }
 
-    /// Returns the folder with one record for each running command.
+    /// Returns the folder that contains one record for each running command.
     #[must_use]
     pub fn commands(&self) -> PathBuf {
         self.data.join("commands")
@@ -225,7 +225,10 @@ mod tests {
             let found = [&paths.config, &paths.data, &paths.cache];
             let found = found.map(|path| path.display().to_string()).join(" ");
             assert_eq!(found, expected, "{variables}");
-            assert_eq!(paths.project_config(), Path::new("/w/.rind/config.toml"));
+            assert_eq!(
+                paths.project_config_path(),
+                Path::new("/w/.rind/config.toml")
+            );
         }
     }
 }

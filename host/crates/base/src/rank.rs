@@ -40,7 +40,7 @@ impl WordCounts {
     /// Returns how many different words of the query the text contains, and how many of its words
     /// are words of the query.
     #[must_use]
-    pub fn match_counts(&self) -> (usize, u32) {
+    pub fn matched_word_counts(&self) -> (usize, u32) {
         let n_distinct = self.counts.iter().filter(|n| **n > 0).count();
         (n_distinct, self.counts.iter().sum())
     }
@@ -121,7 +121,7 @@ fn for_each_word(text: &str, mut take: impl FnMut(&str)) {
         }
     };
     for c in text.chars() {
-        let stands_alone = is_of_script_without_spaces(c);
+        let stands_alone = is_cjk_character(c);
         if stands_alone || !c.is_alphanumeric() {
             end(&mut word);
         }
@@ -137,7 +137,7 @@ fn for_each_word(text: &str, mut take: impl FnMut(&str)) {
 
 /// Whether a character is Chinese, Japanese or Korean: texts in these scripts are split into
 /// characters.
-fn is_of_script_without_spaces(c: char) -> bool {
+fn is_cjk_character(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
 }
 
@@ -151,7 +151,7 @@ mod tests {
         let counts = ["the the the", "the port", "a harbor"].map(|text| query.count_words(text));
         let scores = counts.each_ref().map(|counts| query.score(counts));
         assert!(scores[2] > scores[0] && scores[0] > scores[1], "{scores:?}");
-        assert_eq!(counts[0].match_counts(), (1, 3));
+        assert_eq!(counts[0].matched_word_counts(), (1, 3));
         assert!(WordQuery::new(" .,; ").is_none());
     }
 }

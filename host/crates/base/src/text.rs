@@ -67,7 +67,7 @@ fn is_combining_mark(character: char) -> bool {
 
 /// Whether languages or emoji need the character although it is invisible: no-break and other space
 /// characters, joiners, and variation selectors.
-fn is_typographic_invisible(character: char) -> bool {
+fn is_needed_invisible_character(character: char) -> bool {
     matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
         || character_category(character) == GeneralCategory::SpaceSeparator
 }
@@ -100,7 +100,7 @@ pub fn one_line(text: &str) -> String {
 
 /// Formats an error and its causes in one line.
 #[must_use]
-pub fn error_chain(error: &dyn std::error::Error) -> String {
+pub fn format_error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -116,7 +116,7 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
 #[must_use]
 pub fn printable_prose(text: &str) -> String {
     escape_text(text, |character| {
-        matches!(character, '\n' | '\t') || is_typographic_invisible(character)
+        matches!(character, '\n' | '\t') || is_needed_invisible_character(character)
     })
 }
 

@@ -31,15 +31,15 @@ pub struct PluginCoverage {
     /// Names of the plugin's loop and agent loop, if it has them.
     pub loops: Vec<(String, usize)>,
     /// Outcomes that are possible for the hooks of each point.
-    pub outcomes: Vec<HookOutcomes>,
+    pub outcomes: Vec<HookOutcomeCounts>,
 }
 
 /// Outcomes that hooks of one point may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HookOutcomes {
+pub struct HookOutcomeCounts {
     /// Name of the point.
     pub point: String,
-    /// Possible outcomes, each with the number of cases in which it occurred.
+    /// Possible outcomes of the hook, each with the number of cases in which it occurred.
     pub counts: Vec<(&'static str, usize)>,
 }
 
@@ -65,7 +65,7 @@ impl PluginCoverage {
 
     /// Returns the number of hooks, tools, commands and loops.
     #[must_use]
-    pub fn n_all_parts(&self) -> usize {
+    pub fn n_plugin_parts(&self) -> usize {
         self.hooks.len() + self.tools.len() + self.commands.len() + self.loops.len()
     }
 }
@@ -92,7 +92,7 @@ impl CaseSuite {
             (name.clone(), cases.count())
         };
         let hooks = plugin.exports.iter();
-        let hooks = hooks.filter(|export| catalog::find(export).is_some());
+        let hooks = hooks.filter(|export| catalog::find_point(export).is_some());
         let outcomes = hooks.clone();
         let outcomes = outcomes.filter_map(|point| hook_outcomes(plugin, point, ran));
         let outcomes = outcomes.collect();
@@ -128,8 +128,8 @@ impl CaseSuite {
 /// cases in which it occurred. An outcome is impossible if the point does not allow it, if the
 /// manifest declares that the hook does not use it, or if it is a change at a gate and the manifest
 /// does not declare the side effect that such a change needs.
-fn hook_outcomes(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<HookOutcomes> {
-    let row = catalog::find(point)?;
+fn hook_outcomes(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<HookOutcomeCounts> {
+    let row = catalog::find_point(point)?;
     let options = plugin.manifest.hooks.iter();
     let mut options = options.filter(|(name, _)| name.get_ref() == row.name);
     let may = options.next().and_then(|(_, options)| options.may.as_ref());
@@ -140,8 +140,8 @@ fn hook_outcomes(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<
         .rights
         .iter()
         .any(|right| !matches!(*right, "ask" | "block") && has_right(right));
-    let changes =
-        changes && (row.kind != PointKind::Gate || plugin.manifest.has(SideEffect::Session));
+    let changes = changes
+        && (row.kind != PointKind::Gate || plugin.manifest.has_side_effect(SideEffect::Session));
     let possible = [
         ("pass", true),
         ("changed", changes),
@@ -154,7 +154,7 @@ fn hook_outcomes(plugin: &LoadedPlugin, point: &str, ran: &[CaseRun]) -> Option<
         (outcome, cases.count())
     };
     let possible = possible.into_iter().filter(|(_, is_possible)| *is_possible);
-    Some(HookOutcomes {
+    Some(HookOutcomeCounts {
         point: row.name.to_owned(),
         counts: possible.map(|(outcome, _)| counted(outcome)).collect(),
     })

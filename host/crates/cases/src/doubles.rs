@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 
 use super::file::{CannedResponse, CannedWebSocket};
-use rind_lib::egress::{Canned, CannedSocket, Outgoing, Resolve, Secret, Secrets};
+use rind_lib::egress::{Canned, CannedSocket, OutgoingRequest, Resolve, Secret, Secrets};
 use rind_lib::lock::lock;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
@@ -42,7 +42,7 @@ impl Resolve for CannedResolver {
 /// Returns an HTTP client that answers requests with the responses in the case. If the case has no
 /// response for a request, the request fails with an error that names its URL.
 pub(super) fn canned_http_client(answers: Vec<CannedResponse>) -> Canned {
-    Arc::new(move |outgoing: &Outgoing<'_>| {
+    Arc::new(move |outgoing: &OutgoingRequest<'_>| {
         let is_it = |answer: &&CannedResponse| {
             let has = |(name, value): (&String, &String)| {
                 outgoing
@@ -59,7 +59,7 @@ pub(super) fn canned_http_client(answers: Vec<CannedResponse>) -> Canned {
         };
         let Some(answer) = answers.iter().find(is_it) else {
             return Err(format!(
-                "the case has no answer for {} {}",
+                "the case has no answer to the HTTP request {} {}",
                 outgoing.method, outgoing.url
             ));
         };
@@ -83,15 +83,16 @@ pub(super) fn canned_websocket_client(all: Vec<CannedWebSocket>) -> CannedSocket
     })
 }
 
-/// Person whose answers to approval questions and replies to questions of plugins are scripted.
+/// Scripted person, who answers approval questions and questions of plugins as the test case says.
 pub(super) struct ScriptedPerson {
     answers: Mutex<std::vec::IntoIter<String>>,
     replies: Mutex<std::vec::IntoIter<String>>,
 }
 
 impl ScriptedPerson {
-    /// Creates a person that gives these answers and replies in order. Both lists are repeated
-    /// `turns` times, once for each turn.
+    /// Creates a scripted person that answers approval questions with `answers` and questions of
+    /// plugins with `replies`, each in order. Both lists are repeated `turns` times, once for each
+    /// turn.
     pub(super) fn new(answers: &[String], replies: &[String], turns: usize) -> Self {
         let all = |texts: &[String]| {
             let all = std::iter::repeat_n(texts, turns).flatten().cloned();

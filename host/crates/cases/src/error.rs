@@ -51,7 +51,7 @@ pub enum RunError {
     /// The skill of the case cannot be used.
     #[error("the skill cannot be used: {0}")]
     Skill(String),
-    /// The environment for running commands cannot be determined.
+    /// The commands of the case cannot be confined.
     #[error("commands cannot be confined: {0}")]
     Commands(String),
     /// The plugin of the case, or a plugin that it needs, cannot be loaded.

@@ -84,7 +84,7 @@ pub(super) struct ObservedEvents {
 ///
 /// # Errors
 /// A payload does not have the type that its point requires, or the session failed.
-pub(super) async fn fire_events(
+pub(super) async fn call_event_hooks(
     session: &mut Session,
     events: &[GivenEvent],
 ) -> Result<ObservedEvents, RunError> {
@@ -109,7 +109,7 @@ pub(super) async fn fire_events(
             fired.payload = answer.value;
             continue;
         }
-        let name = catalog::find(&event.point).map_or(event.point.as_str(), |row| row.name);
+        let name = catalog::find_point(&event.point).map_or(event.point.as_str(), |row| row.name);
         macro_rules! dispatch {
             ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
                 match name {

@@ -67,7 +67,7 @@ pub fn find_plugin_case_differences(expect: &CaseExpectation, seen: &ObservedTur
         }
     }
     if let Some(expected) = &expect.denials {
-        let denied = seen.denials();
+        let denied = seen.denied_accesses();
         if *expected != denied {
             found.push(describe_list_difference("denials", expected, &denied));
         }

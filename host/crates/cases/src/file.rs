@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::event::{GivenEvent, deserialize_events};
 use super::payload::deserialize_messages;
-pub use super::read::FileError;
+pub use super::read::CaseFileError;
 use super::skill::CannedTool;
 use super::steps::{CaseStep, find_step_fault};
 use super::words::{find_unknown_term, unknown_point_message};
@@ -262,7 +262,7 @@ pub struct ExpectedNextRun {
 pub enum HookExpectation {
     /// Only the outcome: `pass`, `changed`, `asked`, `blocked`, `failed`, `failed-blocking`.
     Outcome(String),
-    /// Outcome with the hook's reason and the changed parts.
+    /// Outcome of the hook, together with the hook's reason and the parts that the hook changed.
     Whole {
         /// Outcome.
         outcome: String,
@@ -342,10 +342,10 @@ impl CaseFormat for PluginCase {
         if let Some(event) = given
             .event
             .iter()
-            .find(|event| !event.is_plugin_defined() && catalog::find(&event.point).is_none())
+            .find(|event| !event.is_plugin_defined() && catalog::find_point(&event.point).is_none())
         {
             return Some(format!(
-                "{}; the README of the contract lists them",
+                "{}; the README of the plugin contract lists all points",
                 unknown_point_message(&event.point)
             ));
         }

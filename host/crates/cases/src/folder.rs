@@ -17,13 +17,13 @@ use rustix::io::Errno;
 use rind_lib::beneath;
 use rind_lib::clock::new_id;
 
-/// Name of the directory in a plugin or skill.
+/// Name of the directory, in a plugin or skill, with its test cases.
 const TESTS_FOLDER: &str = "tests";
 
 /// Maximum size of a fixture, in bytes.
 const MAX_FIXTURE_BYTES: u64 = 64 << 20;
 
-/// Maximum number of files per directory.
+/// Maximum number of files in one directory of test cases, snapshots or fixtures.
 const MAX_FILES: usize = 1_000;
 
 /// Open directory with cases, snapshots or fixtures.
@@ -90,7 +90,7 @@ impl TestFolder {
     ///
     /// # Errors
     /// The directory cannot be read, or has too many files.
-    pub(super) fn toml_file_names(&self) -> io::Result<Vec<OsString>> {
+    pub(super) fn list_toml_file_names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in self.dir.entries()? {
             let name = entry?.file_name();
@@ -100,7 +100,7 @@ impl TestFolder {
             names.push(name);
             if names.len() > MAX_FILES {
                 return Err(io::Error::other(format!(
-                    "it has more than {MAX_FILES} files"
+                    "it has more than {MAX_FILES} files whose names end in .toml"
                 )));
             }
         }
@@ -215,12 +215,12 @@ impl TestFolder {
 
     fn wrong_type_error(&self, name: &OsStr, kind: FileType, wanted: &str) -> io::Error {
         let path = self.file_path(name);
-        let is = match kind {
+        let fault = match kind {
             FileType::Symlink => "is a symlink, and symlinks are not followed here".to_owned(),
             _ => format!("is not a {wanted}"),
         };
         io::Error::other(format!(
-            "{} {is}: replace it with a {wanted}",
+            "{} {fault}; replace it with a {wanted}",
             path.display()
         ))
     }

@@ -5,7 +5,7 @@
 //! looks like an id. Start from [`AgentIds::record_event`].
 
 use rind_lib::event::Event;
-use rind_lib::host::loop_of_session;
+use rind_lib::host::loop_plugin_of_session;
 
 /// Start of the target in the access record of a plugin that runs a subagent. The subagent's id
 /// follows.
@@ -22,7 +22,7 @@ impl AgentIds {
         let id = match event {
             Event::SubagentStart { subagent, .. } => Some(subagent.as_str()),
             Event::ArchiveEnd { holder, .. } => holder.as_deref(),
-            // The event also names subagents that were refused.
+            // The record of an access also names subagents that were refused.
             Event::Access { record } => record.target.strip_prefix(SUBAGENT_TARGET_PREFIX),
             _ => None,
         };
@@ -33,7 +33,7 @@ impl AgentIds {
         }
     }
 
-    /// Replaces each recorded id by its kind and a number, for example `sub-1`.
+    /// Replaces each recorded id in a text by its kind and a number, for example `sub-1`.
     pub(super) fn replace_ids_by_numbers(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (n, id) in self.0.iter().enumerate() {
@@ -45,8 +45,8 @@ impl AgentIds {
     }
 }
 
-/// Replaces the parts that differ between runs in the ids of sessions in which plugins' loops ran
-/// turns.
+/// Replaces those parts of session ids in the text that differ between runs, for sessions in which
+/// loops of plugins ran turns.
 pub(super) fn stabilize_session_ids(text: &str) -> String {
     let is_in_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let (mut stable, mut rest) = (String::with_capacity(text.len()), text);
@@ -55,7 +55,7 @@ pub(super) fn stabilize_session_ids(text: &str) -> String {
         let end = from.find(|c| !is_in_id(c)).unwrap_or(from.len());
         let (id, after) = from.split_at(end);
         stable.push_str(before);
-        match loop_of_session(id) {
+        match loop_plugin_of_session(id) {
             Some(plugin) => {
                 let name = id.split('.').nth(2).unwrap_or_default();
                 let name = if name.starts_with('_') { "_new" } else { name };

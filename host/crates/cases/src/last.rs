@@ -12,7 +12,7 @@ use super::run::CaseCost;
 /// case.
 pub type CaseCosts = BTreeMap<String, CaseCost>;
 
-/// Costs of the previous run of one plugin.
+/// Costs of the test cases of one plugin in their previous run.
 #[derive(Debug)]
 pub struct PreviousCaseCosts {
     file: PathBuf,

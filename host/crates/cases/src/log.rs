@@ -44,7 +44,7 @@ pub(super) struct CapturedLogLines(Arc<Mutex<Vec<PluginLogLine>>>);
 
 impl CapturedLogLines {
     /// Creates a subscriber that captures log lines of plugins at level `info` and above.
-    pub(super) fn capture_subscriber(&self) -> Dispatch {
+    pub(super) fn create_capture_subscriber(&self) -> Dispatch {
         Dispatch::new(CaptureSubscriber {
             heard: self.clone(),
             before: tracing::dispatcher::get_default(Clone::clone),

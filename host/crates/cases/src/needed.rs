@@ -14,7 +14,8 @@ use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 pub struct RequiredPlugins {
     /// Directories of the plugins that were found.
     pub found: BTreeMap<String, PathBuf>,
-    /// Sibling directories in which a needed plugin was searched but not found.
+    /// Needed plugins that were not found, each with the directory next to the tested plugin's in
+    /// which Rind searched for it.
     pub(super) missing: BTreeMap<String, PathBuf>,
 }
 
@@ -60,7 +61,7 @@ impl RequiredPlugins {
         match places.is_empty() {
             true => String::new(),
             false => format!(
-                "; cases load what a plugin needs from the folders beside it, and there is no {}",
+                "; cases load the plugins that a plugin needs from the folders beside its own, and there is no {}",
                 places.join(", no ")
             ),
         }

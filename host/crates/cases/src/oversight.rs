@@ -15,7 +15,8 @@ pub(super) const STOP_DONE: &str = "done";
 /// Stop reason of a turn that failed.
 pub(super) const STOP_FAILED: &str = "failed";
 
-/// Returns the result of a call that the model made, if no tool has the name in the call.
+/// Returns the result of a call that the model made with a name that no tool has; `None` for any
+/// other event.
 pub(super) fn unknown_tool_result(event: &Event) -> Option<&ToolResult> {
     match event {
         Event::ToolEnd {
@@ -28,13 +29,14 @@ pub(super) fn unknown_tool_result(event: &Event) -> Option<&ToolResult> {
     }
 }
 
-/// Describes calls of tools that do not exist; `None` if `results` is empty. `key` is the name of
-/// the expectation with which a case can compare the results.
+/// Describes the model's calls of tools that do not exist; `results` are the error results of these
+/// calls. Returns `None` if there are none. `key` is the field of the case's `expect` section to
+/// which the author adds these results if the calls are intended.
 pub(super) fn describe_unknown_tools(results: &[String], key: &str) -> Option<String> {
     let lines: String = results.iter().map(|text| format!("\n  {text}")).collect();
     (!results.is_empty()).then(|| {
         format!(
-            "the model called a tool that does not exist; if that is meant, compare `{key}`{lines}"
+            "the model called a tool that does not exist; if the case intends this, compare the result with `{key}`{lines}"
         )
     })
 }

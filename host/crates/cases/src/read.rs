@@ -1,16 +1,16 @@
 //! Reads case files. Errors name file, line and column. Each case is checked for contradictions.
 //!
-//! Start from [`CaseFile::read_each`].
+//! Start from [`CaseFile::read_each_file`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rind_lib::near::{append_nearest_name, nearest_valid_key};
+use rind_lib::near::{append_nearest_key, nearest_valid_key};
 use serde::Deserialize;
 
 use super::file::{CaseFile, CaseFormat};
 use super::folder::TestFolder;
-use super::snapshot::snapshot_slug;
+use super::snapshot::create_snapshot_slug;
 
 /// Maximum size of a case file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -31,7 +31,7 @@ struct CaseDocument<C> {
 /// Error of reading a case file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FileError {
+pub enum CaseFileError {
     /// The file or its directory cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
@@ -54,7 +54,7 @@ pub enum FileError {
     },
 }
 
-impl FileError {
+impl CaseFileError {
     /// Returns the path of the file or directory that the error is about.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -78,19 +78,19 @@ impl<C: CaseFormat> CaseFile<C> {
     ///
     /// # Errors
     /// A file cannot be read, or is not a valid case file.
-    pub fn read_all(folder: &Path) -> Result<Vec<Self>, FileError> {
-        Self::read_each(folder).into_iter().collect()
+    pub fn read_all(folder: &Path) -> Result<Vec<Self>, CaseFileError> {
+        Self::read_each_file(folder).into_iter().collect()
     }
 
     /// Reads the same files as [`Self::read_all`], and returns an error for each file that cannot
     /// be read. Reads only regular files of at most 1 MiB, because running the cases of an
     /// untrusted plugin must not read the user's other files.
     #[must_use]
-    pub fn read_each(folder: &Path) -> Vec<Result<Self, FileError>> {
-        let fault = |path: PathBuf| move |source| FileError::Io { path, source };
+    pub fn read_each_file(folder: &Path) -> Vec<Result<Self, CaseFileError>> {
+        let fault = |path: PathBuf| move |source| CaseFileError::Io { path, source };
         let opened =
             TestFolder::open_bundle(folder, C::MAY_BE_LINKED).and_then(|tests| match tests {
-                Some(tests) => Ok(Some((tests.toml_file_names()?, tests))),
+                Some(tests) => Ok(Some((tests.list_toml_file_names()?, tests))),
                 None => Ok(None),
             });
         let (names, tests) = match opened.map_err(fault(folder.join("tests"))) {
@@ -112,13 +112,13 @@ impl<C: CaseFormat> CaseFile<C> {
     ///
     /// # Errors
     /// The text is not a valid case file.
-    fn parse_file(path: &Path, text: &str) -> Result<Self, FileError> {
+    fn parse_file(path: &Path, text: &str) -> Result<Self, CaseFileError> {
         let place = |at: usize| {
             let before = text.get(..at).unwrap_or_default();
             let last = before.rsplit('\n').next().unwrap_or_default();
             (before.matches('\n').count() + 1, last.chars().count() + 1)
         };
-        let format = |(line, column), message| FileError::Format {
+        let format = |(line, column), message| CaseFileError::Format {
             path: path.to_owned(),
             line,
             column,
@@ -132,7 +132,7 @@ impl<C: CaseFormat> CaseFile<C> {
                 Some((line, message)) if error.message() == DUPLICATE_KEY_ERROR => {
                     format((line, 1), message)
                 }
-                _ => format(place(at), append_nearest_name(error.message())),
+                _ => format(place(at), append_nearest_key(error.message())),
             }
         })?;
         let mut cases: Vec<C> = Vec::new();
@@ -147,12 +147,13 @@ impl<C: CaseFormat> CaseFile<C> {
                 return Err(format(place, format!("case `{}`: {fault}", case.name())));
             }
             let is_taken = |other: &C| {
-                other.has_snapshot() && snapshot_slug(other.name()) == snapshot_slug(case.name())
+                other.has_snapshot()
+                    && create_snapshot_slug(other.name()) == create_snapshot_slug(case.name())
             };
             if case.has_snapshot() && cases.iter().any(is_taken) {
                 let message = format!(
-                    "another case has the snapshot `{}`",
-                    snapshot_slug(case.name())
+                    "the snapshot of another case has the same name, `{}`; rename one of the cases",
+                    create_snapshot_slug(case.name())
                 );
                 return Err(format(place, message));
             }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 
 pub use super::error::RunError;
-use super::event::fire_events;
+use super::event::call_event_hooks;
 use super::expect::find_plugin_case_differences;
 use super::file::{CaseGiven, GivenCommand, PluginCase};
 use super::ids::AgentIds;
@@ -22,7 +22,7 @@ use super::log::CapturedLogLines;
 use super::needed::RequiredPlugins;
 use super::seen::{ObservedNextRun, ObservedTurn, serialize_to_text};
 use super::setup::{
-    build_host, script_replies, session_options, unused_reply_indexes, write_store_values,
+    build_host, build_model_replies, session_options, unused_reply_indexes, write_store_values,
 };
 use super::steps::GivenTurn;
 use super::workspace::CaseWorkspace;
@@ -73,13 +73,14 @@ impl CaseRunner {
 /// Time, memory and number of host calls of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CaseCost {
-    /// Duration of the first warm turn. If the case calls hooks directly, duration of the hooks
-    /// alone.
+    /// Duration of the first turn with warm plugin instances, which were called before. If the case
+    /// calls hooks directly, duration of the hooks alone.
     pub took: Duration,
     /// Maximum linear memory of a plugin instance, measured until the end of the first warm turn,
     /// in bytes.
     pub memory_bytes: u64,
-    /// Number of calls of host functions in the first warm turn, by the name of the import.
+    /// Number of calls of each host function in the first turn of the warm run (with one plugin
+    /// instance), by the name of the import.
     pub host_calls: BTreeMap<String, u64>,
 }
 
@@ -88,7 +89,7 @@ pub struct CaseCost {
 pub struct CaseOutcome {
     /// Behavior in the first warm turn, which is compared with the case's `expect`.
     pub seen: ObservedTurn,
-    /// Behavior in the further steps, when run warm.
+    /// Behavior in each further step of the case, in the warm run (with one plugin instance).
     pub then: Vec<ObservedTurn>,
     /// Differences between observed and expected behavior, and between the warm and the cold run.
     pub differences: Vec<String>,
@@ -125,14 +126,17 @@ pub async fn run_case(
     };
     let both = async {
         let warm = place.run_turns(&turns, false).await?;
-        // Skip the cold run, because the call would run until its deadline in every turn again.
+        // If a call of the plugin overran its deadline in the warm run, skip the cold run, in which
+        // the call would run until its deadline in every turn again.
         if warm.turns.iter().any(|seen| seen.is_overdue) {
             return Ok((warm, Vec::new()));
         }
         let cold = place.run_turns(&turns, true).await?;
         Ok::<_, RunError>((warm, cold.turns))
     };
-    let (warm, cold) = both.with_subscriber(heard.capture_subscriber()).await?;
+    let (warm, cold) = both
+        .with_subscriber(heard.create_capture_subscriber())
+        .await?;
     let mut differences = Vec::new();
     for (n, (expect, seen)) in case.expectations().zip(&warm.turns).enumerate() {
         let found = find_plugin_case_differences(expect, seen).into_iter();
@@ -166,7 +170,8 @@ pub(super) fn prefix_with_step(index: usize, text: String) -> String {
     }
 }
 
-/// Describes the fields of a turn that differ between the warm and the cold run.
+/// Describes the fields of a turn that differ between the warm run, with one instance of the
+/// plugin, and the cold run, with a fresh instance for each call.
 fn describe_warm_cold_difference(turn: usize, warm: &ObservedTurn, cold: &ObservedTurn) -> String {
     let fields = |seen: &ObservedTurn| match serde_json::to_value(seen) {
         Ok(serde_json::Value::Object(fields)) => fields,
@@ -188,11 +193,12 @@ fn describe_warm_cold_difference(turn: usize, warm: &ObservedTurn, cold: &Observ
         })
         .collect();
     format!(
-        "the plugin acts differently with a kept and with a fresh instance (turn {turn}): keep data that must last in `state` or `store`{lines}"
+        "the plugin acts differently in turn {turn} when its instance is kept than when it is new: keep data that must last in `state` or `store`{lines}"
     )
 }
 
-/// Parameters of a case that its warm and its cold session share.
+/// Parameters of a test case that its two sessions share: the warm session, which keeps plugin
+/// instances, and the cold session, which creates new ones.
 struct CaseParameters<'a> {
     runner: &'a CaseRunner,
     folder: &'a Path,
@@ -202,7 +208,8 @@ struct CaseParameters<'a> {
     /// Whether the case has an expectation about the system prompt. If so, the model's requests
     /// must be recorded.
     compares_system: bool,
-    /// Number of times that the scripted answers and replies are repeated in one session.
+    /// Number of times that the scripted answers of the user and replies of the model are repeated
+    /// in one session.
     n_repeats: usize,
 }
 
@@ -216,17 +223,17 @@ struct RunningCase<'a> {
     host: Host,
     session: Session,
     events: UnboundedReceiver<Stamped>,
-    /// Ids of the subagents that appeared in all turns so far.
+    /// Ids of agents that events of the turns so far named, also of subagents that were refused.
     agents: AgentIds,
 }
 
 /// Observed behavior in the turns of one session.
 #[derive(Default)]
-struct SessionTurns {
+struct ObservedSessionTurns {
     turns: Vec<ObservedTurn>,
     /// Cost of the first turn of the session.
     cost: CaseCost,
-    /// Indexes of the unused responses, for each turn.
+    /// Indexes of the scripted responses that were not used, for each turn.
     unused: Vec<Vec<usize>>,
 }
 
@@ -237,14 +244,14 @@ impl CaseParameters<'_> {
         &self,
         turns: &[GivenTurn],
         is_cold: bool,
-    ) -> Result<SessionTurns, RunError> {
+    ) -> Result<ObservedSessionTurns, RunError> {
         let scripts: Vec<Vec<Reply>> = turns
             .iter()
-            .map(|turn| script_replies(&turn.given, self.n_repeats > 1))
+            .map(|turn| build_model_replies(&turn.given, self.n_repeats > 1))
             .collect();
         let script = Script::new(scripts.iter().flatten().cloned().collect());
         let mut running = self.open_case(script, is_cold).await?;
-        let mut ran = SessionTurns::default();
+        let mut ran = ObservedSessionTurns::default();
         let mut n_before = 0;
         // Drop log lines that were captured before this session, for example while plugins were
         // loaded.
@@ -253,7 +260,7 @@ impl CaseParameters<'_> {
             if turn.new_session {
                 running.reopen_session().await?;
             }
-            running.meter.restart();
+            running.meter.reset_measurements();
             let (seen, took) = running.run_turn(&turn.given).await?;
             if ran.turns.is_empty() {
                 let metered = running.meter.read();
@@ -296,7 +303,10 @@ impl CaseParameters<'_> {
         let needs = left_out.iter().find(|left| left.name != name);
         if let Some(left) = needs.or(left_out.first()) {
             let what = match needs {
-                Some(left) => format!("it needs `{}`, which cannot be loaded: ", left.name),
+                Some(left) => format!(
+                    "it needs the plugin `{}`, which cannot be loaded: ",
+                    left.name
+                ),
                 None => String::new(),
             };
             let why = format!("{what}{}{}", left.why, needed.missing_hint());
@@ -403,7 +413,7 @@ impl RunningCase<'_> {
             seen.output = outcome.output;
             seen.stop = serialize_to_text(&outcome.summary.stop);
         } else {
-            let fired = fire_events(&mut self.session, &given.event).await?;
+            let fired = call_event_hooks(&mut self.session, &given.event).await?;
             (seen.payload, seen.notes) = (fired.payload, fired.notes);
             if fired.is_halted {
                 seen.stop = serialize_to_text(&StopReason::Blocked);
@@ -412,7 +422,7 @@ impl RunningCase<'_> {
         }
         let took = took.unwrap_or_else(|| started.elapsed());
         seen.files = self.workspace.read_text_files();
-        seen.system = last_system_prompt(&self.model);
+        seen.system = read_last_system_prompt(&self.model);
         while let Ok(stamped) = self.events.try_recv() {
             self.agents.record_event(&stamped.event);
             seen.record_event(&stamped, name, &self.own_tools);
@@ -421,7 +431,7 @@ impl RunningCase<'_> {
         let own = lines.filter(|line| line.plugin == name);
         seen.log = own.map(|line| line.text).collect();
         Ok((
-            seen.with_stable_names(&self.workspace.root, &self.agents),
+            seen.replace_varying_names(&self.workspace.root, &self.agents),
             took,
         ))
     }
@@ -454,7 +464,7 @@ impl RunningCase<'_> {
 
 /// Returns the blocks of the system prompt in the model's last request. The list is empty if
 /// requests are not recorded.
-fn last_system_prompt(model: &Scripted) -> Vec<String> {
+fn read_last_system_prompt(model: &Scripted) -> Vec<String> {
     let bodies = model.bodies();
     let blocks = bodies.last().and_then(|body| body["system"].as_array());
     let texts = blocks.into_iter().flatten().filter_map(Value::as_str);

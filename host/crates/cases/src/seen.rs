@@ -65,8 +65,8 @@ pub struct ObservedTurn {
     /// Text files in the workspace after the turn, by path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// Payload of the last event, as changed by the hooks; null if the case calls no hooks
-    /// directly.
+    /// Payload that was passed to the hooks last, as they changed it; null if the case calls no
+    /// hooks directly.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub payload: Value,
     /// Calls of the plugin's hooks.
@@ -86,7 +86,7 @@ pub struct ObservedTurn {
 impl ObservedTurn {
     /// Returns the accesses that were denied, in the form of `expect.denials`.
     #[must_use]
-    pub fn denials(&self) -> Vec<String> {
+    pub fn denied_accesses(&self) -> Vec<String> {
         let denied = self.accesses.iter();
         let denied = denied.filter_map(|line| line.strip_suffix(" denied"));
         denied.map(str::to_owned).collect()
@@ -96,7 +96,7 @@ impl ObservedTurn {
 /// Next run that a loop requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ObservedNextRun {
-    /// Delay before the run, in milliseconds.
+    /// Delay until the loop wants to run again, in milliseconds.
     pub after_ms: u64,
     /// Reason for the next run.
     pub reason: String,
@@ -148,7 +148,7 @@ pub(super) fn serialize_to_text(value: &impl Serialize) -> String {
 }
 
 impl ObservedTurn {
-    /// Records why the command or the loop failed.
+    /// Records why the slash command or the loop in the case failed.
     pub(super) fn record_call_failure(&mut self, why: String) {
         self.is_overdue |= is_deadline_message(&why);
         self.output = why;
@@ -216,7 +216,7 @@ impl ObservedTurn {
 
     /// Replaces names that differ in each run: the temporary directory by `~`, and the ids of
     /// subagents by numbers in the order of their appearance.
-    pub(super) fn with_stable_names(mut self, root: &Path, agents: &AgentIds) -> Self {
+    pub(super) fn replace_varying_names(mut self, root: &Path, agents: &AgentIds) -> Self {
         let root = root.display().to_string();
         let stable = |text: &str| {
             stabilize_session_ids(&agents.replace_ids_by_numbers(&text.replace(&root, "~")))

@@ -57,7 +57,8 @@ pub struct CaseShard {
     number: usize,
     /// Number of shards.
     of: NonZeroUsize,
-    /// Number of cases in the plugins that were run before the current plugin.
+    /// Total number of test cases of the plugins whose cases were run before those of the current
+    /// plugin.
     n_before: usize,
 }
 
@@ -67,8 +68,8 @@ impl CaseShard {
         (self.n_before + index) % self.of == self.number - 1
     }
 
-    /// Counts the `n_cases` cases of the current plugin, so that the round-robin continues in the
-    /// next plugin.
+    /// Skips the `n_cases` cases of the current plugin: the cases of the next plugin are
+    /// distributed over the shards from there on.
     pub fn advance_past_cases(&mut self, n_cases: usize) {
         self.n_before += n_cases;
     }

@@ -1,8 +1,8 @@
 //! Builds the host that runs a test case of a plugin: the plugin and the plugins that it needs, a
 //! scripted model, and test doubles.
 //!
-//! The host of a case differs from the host of a session in its test doubles and temporary directories, and
-//! in that all requested permissions are granted.
+//! Unlike the host of a session, the host of a case has test doubles and temporary directories, and
+//! grants all requested permissions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ pub(super) async fn build_host(
         .config(config)
         .provider(model, "test-model")
         .paths(workspace.paths.clone())
-        .store(SessionStore::new(workspace.paths.sessions()).unsynced())
+        .store(SessionStore::new(workspace.paths.sessions()).without_disk_sync())
         .plugins(plugins)
         .file_tools()
         .policy(Arc::new(policy))
@@ -113,8 +113,9 @@ pub(super) fn session_options(
         fixed: FixedClockAndSeed::with_clock_and_seed(given.clock.as_deref(), given.seed).ok(),
         ..runner.load_options(folder, needed)
     }
-    .at(&workspace.paths);
-    // Share the cache, so that a component is compiled once instead of once per case.
+    .with_paths(&workspace.paths);
+    // Share the runner's compile cache, so that a component is compiled once instead of once per
+    // case.
     options.cache.clone_from(&runner.cache);
     options.cache_key.clone_from(&runner.cache_key);
     // Grant all requested permissions, because users of the plugin are expected to grant them.
@@ -137,7 +138,7 @@ pub(super) fn unused_reply_indexes(
     n_before: usize,
 ) -> Vec<usize> {
     let n_before = n_before + usize::from(given.tool.is_some());
-    let places = model.unused().into_iter();
+    let places = model.unused_reply_indices().into_iter();
     let places = places.filter_map(|place| place.checked_sub(n_before));
     places.filter(|place| *place < given.reply.len()).collect()
 }
@@ -146,7 +147,7 @@ pub(super) fn unused_reply_indexes(
 /// responses. Does not add it if hooks are called directly, or for a command or a loop in a case
 /// with further steps (not `is_alone`): these need not ask the model, and the next step would then
 /// get the answer.
-pub(super) fn script_replies(given: &CaseGiven, is_alone: bool) -> Vec<Reply> {
+pub(super) fn build_model_replies(given: &CaseGiven, is_alone: bool) -> Vec<Reply> {
     let call = given
         .tool
         .iter()

@@ -57,7 +57,7 @@ pub enum SnapshotComparison {
 /// Returns the file name of a case's snapshot, without the extension: the words of the case's name,
 /// joined by hyphens.
 #[must_use]
-pub fn snapshot_slug(name: &str) -> String {
+pub fn create_snapshot_slug(name: &str) -> String {
     let words = name.split(|c: char| !c.is_alphanumeric());
     let words: Vec<String> = words
         .filter(|word| !word.is_empty())
@@ -67,7 +67,7 @@ pub fn snapshot_slug(name: &str) -> String {
     if slug.is_empty() {
         slug.push_str("case");
     }
-    // File systems allow 255 bytes per name.
+    // File systems allow at most 255 bytes per name.
     slug.truncate(slug.floor_char_boundary(200));
     slug
 }
@@ -98,7 +98,7 @@ fn open_snapshots(cases: &Path, is_made: bool) -> io::Result<Option<TestFolder>>
     snapshots.open_subfolder(snapshot_folder_name(cases), is_made)
 }
 
-/// Whether a text is a snapshot that the program wrote.
+/// Whether a text is a snapshot that the program wrote, as the second line of the text shows.
 fn is_written_snapshot(text: &str) -> bool {
     let line = text.lines().nth(1);
     line.is_some_and(|line| line.starts_with(WRITTEN_MARK.0) && line.ends_with(WRITTEN_MARK.1))
@@ -135,7 +135,7 @@ impl CaseSnapshot {
         command: &'static str,
     ) -> Result<Self, toml::ser::Error> {
         let text = toml::to_string_pretty(seen)?;
-        let file = snapshot_slug(name) + ".toml";
+        let file = create_snapshot_slug(name) + ".toml";
         let title = name.replace(['\n', '\r'], " ");
         Ok(Self {
             path: snapshot_folder(cases).join(&file),
@@ -155,7 +155,7 @@ impl CaseSnapshot {
     pub(super) fn compare_or_accept(&self, accept: bool) -> Result<bool, String> {
         let (place, command) = (self.path.display(), self.command);
         let compared = self
-            .compare()
+            .compare_with_file()
             .map_err(|error| format!("cannot read the snapshot {place}: {error}"))?;
         match compared {
             SnapshotComparison::Same => Ok(false),
@@ -179,7 +179,7 @@ impl CaseSnapshot {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn compare(&self) -> io::Result<SnapshotComparison> {
+    pub fn compare_with_file(&self) -> io::Result<SnapshotComparison> {
         let Some(kept) = self.read_file_text()? else {
             return Ok(SnapshotComparison::Missing);
         };
@@ -199,7 +199,7 @@ impl CaseSnapshot {
     pub fn accept(&self) -> io::Result<()> {
         if self.text.len() as u64 > MAX_BYTES {
             return Err(io::Error::other(format!(
-                "it would have more than {} MiB",
+                "the new snapshot would have more than {} MiB",
                 MAX_BYTES >> 20
             )));
         }
@@ -215,7 +215,7 @@ impl CaseSnapshot {
         folder.write_text(&self.name, &self.text)
     }
 
-    /// Returns the text of the file; `None` if there is none.
+    /// Returns the text of the snapshot file; `None` if there is none.
     fn read_file_text(&self) -> io::Result<Option<String>> {
         let folder = open_snapshots(&self.cases, false)?;
         folder.map_or(Ok(None), |folder| {
@@ -253,10 +253,10 @@ pub(super) fn clear_unused_snapshots<C: CaseFormat>(
     };
     let used = file.cases.iter().filter(|case| case.has_snapshot());
     let used: Vec<String> = used
-        .map(|case| snapshot_slug(case.name()) + ".toml")
+        .map(|case| create_snapshot_slug(case.name()) + ".toml")
         .collect();
     let mut unused = Vec::new();
-    for name in folder.toml_file_names()? {
+    for name in folder.list_toml_file_names()? {
         if used.iter().any(|used| **used == *name) {
             continue;
         }
@@ -275,7 +275,7 @@ pub(super) fn clear_unused_snapshots<C: CaseFormat>(
     Ok(unused)
 }
 
-/// Returns the lines that differ, with some context.
+/// Returns the lines that differ between two snapshots, with some context.
 fn diff_snapshots(kept: &str, now: &str) -> String {
     let diff = TextDiff::from_lines(kept, now);
     let mut lines = Vec::new();

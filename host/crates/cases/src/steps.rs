@@ -10,7 +10,8 @@ use super::words::find_unknown_term;
 use rind_lib::point::catalog;
 use rind_lib::provider::scripted::Reply;
 
-/// Further turn, command, run of the loop or list of hooks, with its expectations.
+/// Step of a case after its first turn: a further turn, slash command, run of the plugin's loop or
+/// list of hooks, with its expectations.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseStep {
@@ -45,10 +46,10 @@ pub struct StepGiven {
     pub reply: Vec<Reply>,
 }
 
-/// Turn of a case: its first turn, or the turn of a further step.
+/// Turn of a test case: its first turn, or the turn of a further step.
 pub(super) struct GivenTurn {
-    /// The `given` of the case, with input, calls and replies of this turn instead of the first
-    /// turn's.
+    /// Input of the test case (its table `given`), with the input, calls and replies of this turn
+    /// instead of those of the first turn.
     pub(super) given: CaseGiven,
     /// Whether the turn begins a session.
     pub(super) new_session: bool,
@@ -103,7 +104,7 @@ impl PluginCase {
 pub(super) fn find_step_fault(steps: &[CaseStep]) -> Option<String> {
     steps.iter().enumerate().find_map(|(n, step)| {
         let fault = find_unknown_term(&step.expect).or_else(|| find_fault_in_step(step))?;
-        // Step 1 is the case itself, and `n` counts the further steps from 0.
+        // The first turn of the case is step 1, and `n` counts the further steps from 0.
         Some(format!("step {}: {fault}", n + 2))
     })
 }
@@ -116,8 +117,9 @@ fn find_fault_in_step(step: &CaseStep) -> Option<String> {
     if step.expect.snapshot {
         return Some("`expect.snapshot` is allowed in the first step only".to_owned());
     }
-    let is_known =
-        |event: &GivenEvent| event.is_plugin_defined() || catalog::find(&event.point).is_some();
+    let is_known = |event: &GivenEvent| {
+        event.is_plugin_defined() || catalog::find_point(&event.point).is_some()
+    };
     if let Some(event) = given.event.iter().find(|event| !is_known(event)) {
         return Some(super::words::unknown_point_message(&event.point));
     }
@@ -134,7 +136,7 @@ fn find_fault_in_step(step: &CaseStep) -> Option<String> {
         .collect();
     (named.len() > 1).then(|| {
         format!(
-            "`{}` cannot be in the same step; write one step for each",
+            "one step cannot have `{}` together; write one step for each",
             named.join("` and `")
         )
     })

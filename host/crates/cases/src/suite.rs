@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use super::coverage::PluginCoverage;
 use super::coverage::{AGENT_LOOP_NAME, SERVE_LOOP_NAME};
 use super::file::{
-    CaseExpectation, CaseFile, CaseFormat, FileError, NO_EXPECTATIONS_ERROR, PluginCase,
+    CaseExpectation, CaseFile, CaseFileError, CaseFormat, NO_EXPECTATIONS_ERROR, PluginCase,
 };
 use super::needed::RequiredPlugins;
 use super::oversight::{STOP_FAILED, describe_failed_turn, describe_unknown_tools, unused_replies};
@@ -55,7 +55,8 @@ pub struct CaseRun {
     pub log: Vec<String>,
     /// Whether the snapshot of the case was written.
     pub is_accepted: bool,
-    /// Names of the points, tools and commands that the case reached, and `the loop` if it ran.
+    /// Names of the points whose hooks the case called and of the tools and commands that it
+    /// called, and the names of the loops of the plugin that ran.
     pub reached: Vec<String>,
     /// Outcomes of the hooks that were called in the case: the point, and the outcome.
     pub outcomes: Vec<(String, String)>,
@@ -66,7 +67,7 @@ pub struct CaseRun {
 impl CaseRun {
     /// Creates the failed run that reports a case file that cannot be read. The other files are
     /// still run.
-    pub(super) fn from_unreadable_file(plugin: &str, fault: &FileError) -> Self {
+    pub(super) fn from_unreadable_file(plugin: &str, fault: &CaseFileError) -> Self {
         let name = fault.path().file_name().unwrap_or_default();
         Self {
             plugin: plugin.to_owned(),
@@ -87,16 +88,16 @@ impl CaseRun {
 
     /// Returns a key that identifies the case among the cases of its plugin.
     #[must_use]
-    pub fn key(&self) -> String {
+    pub fn case_key(&self) -> String {
         let file = self.file.file_name().unwrap_or_default();
         format!("{} {}", file.to_string_lossy(), self.name)
     }
 }
 
 /// Reads the case files in a directory. Also returns the errors of files that cannot be read.
-pub(super) fn read_cases<C: CaseFormat>(folder: &Path) -> (Vec<CaseFile<C>>, Vec<FileError>) {
+pub(super) fn read_cases<C: CaseFormat>(folder: &Path) -> (Vec<CaseFile<C>>, Vec<CaseFileError>) {
     let (mut files, mut faults) = (Vec::new(), Vec::new());
-    for read in CaseFile::read_each(folder) {
+    for read in CaseFile::read_each_file(folder) {
         match read {
             Ok(file) => files.push(file),
             Err(fault) => faults.push(fault),
@@ -139,7 +140,7 @@ pub struct CaseSuite {
     /// Case files.
     pub files: Vec<CaseFile>,
     /// Errors of the files that could not be read.
-    pub faults: Vec<FileError>,
+    pub faults: Vec<CaseFileError>,
 }
 
 impl CaseSuite {
@@ -241,7 +242,7 @@ impl CaseSuite {
     }
 }
 
-/// State that the task of one case needs.
+/// Test case, with everything that the task which runs it needs.
 struct CaseTask {
     runner: CaseRunner,
     folder: PathBuf,
@@ -354,13 +355,13 @@ fn find_case_oversights(case: &PluginCase, outcome: &CaseOutcome) -> Vec<String>
     let all = case.expectations().zip(steps).zip(runs_loop).enumerate();
     all.flat_map(|(n, ((expect, seen), runs_loop))| {
         let unused = outcome.unused_replies.get(n).unwrap_or(&none);
-        let found = find_step_oversights(expect, seen, unused, runs_loop);
+        let found = find_missing_step_checks(expect, seen, unused, runs_loop);
         found.into_iter().map(move |text| prefix_with_step(n, text))
     })
     .collect()
 }
 
-fn find_step_oversights(
+fn find_missing_step_checks(
     expect: &CaseExpectation,
     seen: &ObservedTurn,
     unused: &[usize],

@@ -5,7 +5,7 @@
 //! would even pass. Start from [`find_unknown_term`].
 
 use super::file::{CaseExpectation, HookExpectation};
-use rind_lib::near::{nearest_name, nearest_valid_key};
+use rind_lib::near::{find_nearest_name, nearest_valid_key};
 use rind_lib::point::catalog::{self, CATALOG};
 
 /// Outcomes of a hook that was called.
@@ -21,13 +21,14 @@ const HOOK_OUTCOMES: [&str; 6] = [
 /// Possible stop reasons of a turn.
 const STOP_REASONS: [&str; 5] = ["done", "max-steps", "blocked", "cancelled", "failed"];
 
-/// Describes the first unknown term in the expectations of a step.
+/// Describes the first value in a step's expectations that is no known point, hook outcome or stop
+/// reason; `None` if all are known.
 pub(super) fn find_unknown_term(expect: &CaseExpectation) -> Option<String> {
     let hooks = expect.hooks.iter();
     let hooks =
         hooks.flat_map(|(point, hook)| [find_unknown_point(point), find_unknown_outcome(hook)]);
     let stop = expect.stop.as_deref();
-    let stop = stop.and_then(|stop| find_unknown_word("`expect.stop`", stop, &STOP_REASONS));
+    let stop = stop.and_then(|stop| unknown_word_fault("`expect.stop`", stop, &STOP_REASONS));
     hooks.chain([stop]).flatten().next()
 }
 
@@ -36,14 +37,14 @@ fn find_unknown_point(point: &str) -> Option<String> {
     if point.contains('.') || CATALOG.iter().any(|row| row.name == point) {
         return None;
     }
-    if let Some(row) = catalog::find(point) {
+    if let Some(row) = catalog::find_point(point) {
         return Some(format!(
             "`expect.hooks`: write the point `{point}` as `{}`",
             row.name
         ));
     }
     Some(format!(
-        "`expect.hooks`: {}; the README of the contract lists them",
+        "`expect.hooks`: {}; the README of the plugin contract lists all points",
         unknown_point_message(point)
     ))
 }
@@ -53,17 +54,17 @@ pub(super) fn unknown_point_message(point: &str) -> String {
     let hyphened = point.replace('_', "-");
     let names: Vec<&str> = CATALOG.iter().map(|row| row.name).collect();
     let near = names.iter().find(|name| **name == hyphened).copied();
-    let near = near.or_else(|| nearest_name(&hyphened, names));
+    let near = near.or_else(|| find_nearest_name(&hyphened, names));
     let hint = near.map(|near| format!(", did you mean `{near}`?"));
     format!("there is no point `{point}`{}", hint.unwrap_or_default())
 }
 
 fn find_unknown_outcome(hook: &HookExpectation) -> Option<String> {
     let (HookExpectation::Outcome(outcome) | HookExpectation::Whole { outcome, .. }) = hook;
-    find_unknown_word("`expect.hooks`: the outcome", outcome, &HOOK_OUTCOMES)
+    unknown_word_fault("`expect.hooks`: the outcome", outcome, &HOOK_OUTCOMES)
 }
 
-fn find_unknown_word(what: &str, word: &str, known: &[&'static str]) -> Option<String> {
+fn unknown_word_fault(what: &str, word: &str, known: &[&'static str]) -> Option<String> {
     if known.contains(&word) {
         return None;
     }
@@ -72,7 +73,7 @@ fn find_unknown_word(what: &str, word: &str, known: &[&'static str]) -> Option<S
         || format!("it is one of {}", known.join(", ")),
         |near| format!("did you mean `{near}`?"),
     );
-    Some(format!("{what} is never `{word}`; {hint}"))
+    Some(format!("{what} cannot be `{word}`; {hint}"))
 }
 
 #[cfg(test)]
@@ -102,7 +103,7 @@ mod tests {
             ),
             (
                 "hooks = { pre-tool = \"block\" }",
-                "is never `block`; did you mean `blocked`?",
+                "cannot be `block`; did you mean `blocked`?",
             ),
             (
                 "hooks = { pre-tool = { outcome = \"chnged\" } }",
@@ -114,7 +115,7 @@ mod tests {
             ),
             (
                 "stop = \"canceled\"",
-                "`expect.stop` is never `canceled`; did you mean `cancelled`?",
+                "`expect.stop` cannot be `canceled`; did you mean `cancelled`?",
             ),
         ] {
             let said = said(toml);

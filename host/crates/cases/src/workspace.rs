@@ -12,7 +12,8 @@ use rind_lib::paths::Paths;
 /// Maximum size of a workspace file that is compared, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Fresh directories of one session, removed on drop.
+/// Temporary directories for one session of a test case: its home and its workspace. They are
+/// removed on drop.
 pub(super) struct CaseWorkspace {
     _kept: tempfile::TempDir,
     /// Directory that contains the home and the workspace.

@@ -7,7 +7,7 @@
 use super::FaultCollector;
 use rind_lib::plugin::cache::ComponentBytes;
 use rind_lib::plugin::contract;
-use rind_lib::plugin::contract::sources::stale_build_message;
+use rind_lib::plugin::contract::sources::describe_stale_build;
 use rind_lib::plugin::manifest::Manifest;
 use rind_lib::plugin::surface::ComponentSurface;
 use rind_lib::plugin::{Error, authority, foreign};
@@ -27,17 +27,17 @@ pub(super) fn read_component_surface(
         );
         found
             .add_fault_at_key("component", &["component"], message)
-            .mark_last_fault_as_refused();
+            .mark_last_fault_refused();
         return None;
     }
     let file = path.file_name().unwrap_or_default().to_owned();
     let mut stale = None;
     let read = ComponentBytes::read_component(&path, None);
     let surface = read.and_then(|read| {
-        stale = stale_build_message(found.folder, &read.bytes);
+        stale = describe_stale_build(found.folder, &read.bytes);
         let surface = ComponentSurface::read(&path, &read.bytes)?;
-        match foreign::describe_disabled_proposals(&read.bytes) {
-            Some(message) => Err(read.other_host_error(message)),
+        match foreign::describe_disabled_wasm_proposals(&read.bytes) {
+            Some(message) => Err(read.foreign_component_error(message)),
             None => Ok(surface),
         }
     });
@@ -51,7 +51,7 @@ pub(super) fn read_component_surface(
             };
             found
                 .add_fault(rule, &file, None, error.to_string())
-                .mark_last_fault_as_refused();
+                .mark_last_fault_refused();
             return None;
         }
     };
@@ -72,7 +72,7 @@ pub(super) fn read_component_surface(
     match &surface.stamp {
         None => {
             let message = format!(
-                "it has no version stamp of an SDK, so a host with another version of the contract cannot name the version that it was built for: build it with an SDK, or add the section `{}`",
+                "it has no version stamp of an SDK, so a host with another version of the contract cannot tell for which version the component was built: build it with an SDK, or add the section `{}`",
                 contract::stamp::SECTION
             );
             found.add_fault("contract", &file, None, message);
@@ -138,14 +138,14 @@ fn check_manifest_coverage(
         };
         found
             .add_fault_at_key("missing-permission", &[key], message)
-            .mark_last_fault_as_refused();
+            .mark_last_fault_refused();
     }
     if surface.has_import("http") || surface.has_import("wasi:http") {
         let has_hosts = manifest
             .network
             .as_ref()
             .is_some_and(|n| !n.hosts.is_empty() || !n.private.is_empty());
-        if manifest.has(rind_lib::grant::SideEffect::Network) && !has_hosts {
+        if manifest.has_side_effect(rind_lib::grant::SideEffect::Network) && !has_hosts {
             let message = "the component imports requests, but `[network] hosts` lists no host";
             let key = if manifest.network.is_some() {
                 "network"
@@ -154,13 +154,13 @@ fn check_manifest_coverage(
             };
             found
                 .add_fault_at_key("missing-permission", &[key], message)
-                .mark_last_fault_as_refused();
+                .mark_last_fault_refused();
         }
     }
 }
 
-/// Finds options in the manifest for exports that the component does not have, and exports that
-/// have no effect without options in the manifest.
+/// Reports options in the manifest for interfaces that the component does not export, and exported
+/// interfaces that have no effect without options in the manifest.
 fn check_option_exports(
     found: &mut FaultCollector<'_>,
     manifest: &Manifest,
@@ -171,7 +171,7 @@ fn check_option_exports(
         if !exports.contains(&point.as_str()) {
             let line = found.places.key_line(&["hooks", point]);
             let message = format!(
-                "options for a hook on `{point}`, which the component does not export: write the hook, or remove the section"
+                "the manifest has options for a hook on `{point}`, which the component does not export: write the hook, or remove the section"
             );
             // Use the line of `[hooks]` if the key is not found, because the file names the point
             // by an alias.
@@ -183,7 +183,7 @@ fn check_option_exports(
                     line,
                     message,
                 )
-                .mark_last_fault_as_refused();
+                .mark_last_fault_refused();
         }
     }
     let is_implementing = exports.contains(&"implement");
@@ -197,7 +197,7 @@ fn check_option_exports(
             format!("implements `{point}`, but the component does not export `implement`");
         found
             .add_fault_at_key("missing-export", &["implements", point], message)
-            .mark_last_fault_as_refused();
+            .mark_last_fault_refused();
     }
     if is_implementing && manifest.implements.is_empty() {
         let message = "the component exports `implement`, and `[implements]` names no point, so nothing ever calls it";

@@ -26,9 +26,10 @@ pub enum ManifestFix {
         /// Item to remove.
         item: String,
     },
-    /// Sets a key to the value that takes effect even now, such as the host's maximum.
+    /// Sets a key to the value that the host already uses instead of the written one, such as its
+    /// maximum.
     Set {
-        /// Keys that lead to the value, outermost first.
+        /// Keys of the manifest that lead to the value, outermost first.
         keys: Vec<String>,
         /// Value that is written as a number if it is one, otherwise as a text.
         value: String,
@@ -55,7 +56,7 @@ impl ManifestFix {
                 list.retain(|item| item.as_str() != Some(name));
                 if list.is_empty() {
                     list.push("none");
-                    // Remove the whitespace that is left in the list after the removal.
+                    // Remove the whitespace that is left in the list after the removal of an item.
                     list.fmt();
                 }
                 document.remove(name);

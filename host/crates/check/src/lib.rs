@@ -23,7 +23,7 @@ use fix::ManifestFix;
 pub use loaded::BUILT_IN_COMMANDS;
 use place::TomlKeyLines;
 use rind_lib::plugin::Error;
-use rind_lib::plugin::load::{LoadOptions, LoadedPlugin, PluginSet, Why};
+use rind_lib::plugin::load::{LeftOutReason, LoadOptions, LoadedPlugin, PluginSet};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::surface::ComponentSurface;
 
@@ -126,7 +126,7 @@ impl FaultCollector<'_> {
         keys: &[&str],
         message: impl Into<String>,
     ) -> &mut PluginFault {
-        // Report a key without any enclosing table in the file at the first line.
+        // Use the first line if the file contains neither the key nor a table that encloses it.
         let line = self.places.key_line(keys).or(Some(1));
         self.add_fault(rule, FILE_NAME, line, message)
     }
@@ -154,7 +154,7 @@ impl FaultCollector<'_> {
 
 impl PluginFault {
     /// Marks the fault as one that makes the loader refuse the plugin.
-    fn mark_last_fault_as_refused(&mut self) -> &mut Self {
+    fn mark_last_fault_refused(&mut self) -> &mut Self {
         self.is_refused = true;
         self
     }
@@ -249,7 +249,7 @@ fn collect_loaded_names(
         .iter()
         .filter(|left| left.name == manifest.name)
     {
-        if let Why::Failed(error) = &left.why {
+        if let LeftOutReason::Failed(error) = &left.why {
             loaded::report_load_refusal(found, manifest, error);
         }
     }

@@ -68,7 +68,7 @@ fn check_commands(
         found.add_fault("unused-export", file, None, message);
     }
     for command in &plugin.commands {
-        let (file, line) = find_tool_place(found, &plugin.manifest, &command.name);
+        let (file, line) = find_tool_location(found, &plugin.manifest, &command.name);
         let name = format!("command `/{}`", command.name);
         if BUILT_IN_COMMANDS.contains(&command.name.as_str()) {
             let message = format!(
@@ -136,7 +136,7 @@ fn check_tools(
         );
     }
     for tool in &plugin.tools {
-        let (file, line) = find_tool_place(found, &plugin.manifest, &tool.name);
+        let (file, line) = find_tool_location(found, &plugin.manifest, &tool.name);
         let mut add = |rule, message: String| {
             found.add_fault(rule, &file, line, message);
         };
@@ -171,7 +171,7 @@ pub(super) fn check_duplicate_tools(
     for tool in tools {
         let is_it = |(plugin, name): &&(String, String)| name == tool && *plugin != manifest.name;
         if let Some((plugin, _)) = taken.iter().find(is_it) {
-            let (file, line) = find_tool_place(found, manifest, tool);
+            let (file, line) = find_tool_location(found, manifest, tool);
             let message = format!(
                 "the tool `{tool}` has the name of one of plugin `{plugin}`, and a session offers only one of the two: rename it"
             );
@@ -193,11 +193,11 @@ pub(super) fn report_load_refusal(
     }
     let (rule, file, line) = match error {
         Error::Tool { tool, .. } => {
-            let (file, line) = find_tool_place(found, manifest, tool);
+            let (file, line) = find_tool_location(found, manifest, tool);
             ("tools", file, line)
         }
         Error::Command { command, .. } => {
-            let (file, line) = find_tool_place(found, manifest, command);
+            let (file, line) = find_tool_location(found, manifest, command);
             ("commands", file, line)
         }
         Error::Skew { .. } => (
@@ -218,12 +218,12 @@ pub(super) fn report_load_refusal(
     };
     found
         .add_fault(rule, file, line, error.to_string())
-        .mark_last_fault_as_refused();
+        .mark_last_fault_refused();
 }
 
 /// Returns the location of a tool or command: its function in the sources, or otherwise the
 /// component.
-fn find_tool_place(
+fn find_tool_location(
     found: &FaultCollector<'_>,
     manifest: &Manifest,
     name: &str,

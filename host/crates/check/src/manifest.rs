@@ -29,7 +29,7 @@ pub(super) fn report_unreadable_manifest(
     let Error::Manifest { message, .. } = error else {
         found
             .add_fault("manifest", FILE_NAME, None, error.to_string())
-            .mark_last_fault_as_refused();
+            .mark_last_fault_refused();
         return;
     };
     let line = line_number(message).or_else(|| find_message_line(found, text, message));
@@ -52,10 +52,10 @@ pub(super) fn report_unreadable_manifest(
         );
     found
         .add_fault("manifest", FILE_NAME, line, words)
-        .mark_last_fault_as_refused();
+        .mark_last_fault_refused();
 }
 
-/// Returns the number after the word `line` in a message.
+/// Returns the line number that a message contains after the word `line`, if any.
 fn line_number(message: &str) -> Option<usize> {
     let (_, rest) = message.split_once("line ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -104,16 +104,18 @@ pub(super) fn check_manifest(
     }
 }
 
-/// Import that calls tools of other plugins and of the host.
+/// Name of the contract interface with which a component calls tools of other plugins and of the
+/// host.
 const TOOLS_IMPORT: &str = "tools-host";
 
-/// Returns the imports that need the side effect `external`.
+/// Returns the names of the imports that need the side effect `external`.
 fn external_side_effect_imports() -> impl Iterator<Item = &'static str> {
-    let calls = ExternalCall::ALL.iter().map(|call| call.import());
+    let calls = ExternalCall::ALL.iter().map(|call| call.import_name());
     calls.chain([TOOLS_IMPORT])
 }
 
-/// Reports side effects that the component does not need.
+/// Reports declared side effects that the component does not need, or that `side_effects` is
+/// missing.
 fn check_side_effects(
     found: &mut FaultCollector<'_>,
     manifest: &Manifest,
@@ -167,7 +169,7 @@ fn check_side_effects(
         ),
     ];
     for (effect, is_used, name, why) in table {
-        if manifest.has(effect) && !is_used {
+        if manifest.has_side_effect(effect) && !is_used {
             let message = format!("asks for `{name}`, but the component {why}: remove `{name}`");
             found
                 .add_fault_at_key("unused-permission", &["side_effects"], message)
@@ -176,7 +178,7 @@ fn check_side_effects(
     }
     let filesystem = manifest.filesystem.as_ref();
     let is_empty = filesystem.is_none_or(|f| f.read.is_empty() && f.write.is_empty());
-    if files && manifest.has(SideEffect::Filesystem) && is_empty {
+    if files && manifest.has_side_effect(SideEffect::Filesystem) && is_empty {
         let message = "asks for `filesystem`, and `[filesystem]` names no folder: every access will be denied";
         found.add_fault_at_key("missing-permission", &["side_effects"], message);
     }
@@ -200,16 +202,21 @@ fn check_side_effects(
     }
 }
 
-/// Reports entries of `[external]` for which the component lacks the import.
+/// Reports entries of the manifest's `[external]` for which the component lacks the import.
 fn check_external_side_effects(
     found: &mut FaultCollector<'_>,
     manifest: &Manifest,
     surface: &ComponentSurface,
 ) {
-    let (Some(external), true) = (&manifest.external, manifest.has(SideEffect::External)) else {
+    let (Some(external), true) = (
+        &manifest.external,
+        manifest.has_side_effect(SideEffect::External),
+    ) else {
         return;
     };
-    let calls = external.calls().map(|call| (call.name(), call.import()));
+    let calls = external
+        .calls()
+        .map(|call| (call.name(), call.import_name()));
     let tools = (!external.tools.is_empty()).then_some(("tools", TOOLS_IMPORT));
     if !external_side_effect_imports().any(|import| surface.has_import(import)) {
         // Report nothing here: no import needs the side effect `external`, so `check_side_effects`
@@ -235,15 +242,15 @@ fn check_broad_permissions(found: &mut FaultCollector<'_>, manifest: &Manifest) 
         .network
         .iter()
         .flat_map(|n| &n.hosts)
-        .any(rind_lib::grant::HostPattern::is_any)
+        .any(rind_lib::grant::HostPattern::matches_any_host)
     {
         let message = "requests every host: list the hosts that it uses, or allow this rule if the person chooses the hosts";
         found.add_fault_at_key("broad-permission", &["network", "hosts"], message);
     }
 }
 
-/// Reports points of the plugin that lack a description or a caller, and a dependency of the plugin
-/// on itself.
+/// Reports extension points of the plugin that have no description or that nothing can call, and a
+/// dependency of the plugin on itself.
 fn check_hook_points(
     found: &mut FaultCollector<'_>,
     manifest: &Manifest,
@@ -260,7 +267,7 @@ fn check_hook_points(
         let is_called = surface.is_none_or(|surface| surface.has_import("points"));
         if !is_called && point.callers.is_empty() {
             let message = format!(
-                "nothing calls the point `{name}`: the component does not import `points`, and it has no `callers`"
+                "nothing can call the point `{name}`: the component does not import `points`, and the point lists no `callers`"
             );
             found.add_fault_at_key("unused-export", &keys, message);
         }
@@ -269,7 +276,7 @@ fn check_hook_points(
         let keys = ["dependencies", manifest.name.as_str()];
         found
             .add_fault_at_key("manifest", &keys, "the plugin depends on itself")
-            .mark_last_fault_as_refused();
+            .mark_last_fault_refused();
     }
 }
 

@@ -9,7 +9,7 @@ use toml_edit::{Document, Item, TableLike};
 /// Directories with dependencies or generated files, which are not searched.
 const SKIPPED_FOLDERS: [&str; 5] = ["target", "node_modules", "dist", "build", "__pycache__"];
 
-/// Extensions of source files that are searched for functions.
+/// Extensions of source files in which the line of a function is searched.
 const SOURCE_EXTENSIONS: [&str; 6] = ["rs", "py", "js", "ts", "mjs", "mts"];
 
 /// Maximum depth of searched directories.
@@ -41,7 +41,7 @@ impl TomlKeyLines {
             let Some((key, item)) = table.get_key_value(name) else {
                 break;
             };
-            last = key.span().or_else(|| item_span(item)).or(last);
+            last = key.span().or_else(|| find_item_span(item)).or(last);
             match item.as_table_like() {
                 Some(inner) => table = inner,
                 None => break,
@@ -51,7 +51,7 @@ impl TomlKeyLines {
     }
 }
 
-fn item_span(item: &Item) -> Option<Range<usize>> {
+fn find_item_span(item: &Item) -> Option<Range<usize>> {
     item.span()
 }
 

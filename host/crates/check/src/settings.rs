@@ -21,7 +21,7 @@ pub(super) fn check_settings(
                 let message = format!("`{which}` of the point `{name}`: {error}");
                 found
                     .add_fault_at_key("schema", &["points", name, which], message)
-                    .mark_last_fault_as_refused();
+                    .mark_last_fault_refused();
             }
         }
     }
@@ -52,7 +52,7 @@ fn check_config_schema(found: &mut FaultCollector<'_>, config: &Value) {
     if let Err(error) = schema::compile(&whole) {
         found
             .add_fault_at_key("schema", &["config"], format!("`[config]`: {error}"))
-            .mark_last_fault_as_refused();
+            .mark_last_fault_refused();
         return;
     }
     let required = config.get("required").and_then(Value::as_array);
@@ -80,7 +80,7 @@ fn check_config_schema(found: &mut FaultCollector<'_>, config: &Value) {
         };
         let alone = serde_json::json!({"type": "object", "properties": {name: property}});
         let value = serde_json::json!({name: default});
-        if let Ok(Some(misfit)) = schema::find_first_fault(&alone, &value) {
+        if let Ok(Some(misfit)) = schema::find_first_settings_fault(&alone, &value) {
             let message = format!(
                 "the default of `{name}` does not match its schema: {}",
                 misfit.message

@@ -115,11 +115,11 @@ pub(super) fn check_versions(found: &mut FaultCollector<'_>, manifest: &Manifest
             toml::from_str(&text).ok()
         };
         let named = value_at_keys(value.as_ref(), keys);
-        // Skip a version that is not a string: the tool of the language refuses it.
+        // Skip a version that is not a string: the package tool of the language refuses it.
         let (other, place) = match named {
             Some(Value::String(other)) => (other.clone(), file.to_owned()),
             Some(inherits) if inherits.get("workspace") == Some(&Value::Bool(true)) => {
-                let Some((other, path)) = inherited_version(found.folder) else {
+                let Some((other, path)) = find_inherited_version(found.folder) else {
                     continue;
                 };
                 let place = format!("{}, from which {file} inherits it", path.display());
@@ -140,7 +140,7 @@ fn value_at_keys<'a>(value: Option<&'a Value>, keys: &[&str]) -> Option<&'a Valu
 
 /// Returns the version that members of the surrounding cargo workspace inherit, and the manifest
 /// that defines it.
-fn inherited_version(folder: &Path) -> Option<(String, PathBuf)> {
+fn find_inherited_version(folder: &Path) -> Option<(String, PathBuf)> {
     let folder = folder.canonicalize().ok()?;
     folder.ancestors().find_map(|above| {
         let path = above.join("Cargo.toml");

@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{ModelArgs, PluginArgs};
 use super::command::{
-    self, CommandCallResult, CommandSet, OpenSessionFacts, OwnerAction, split_command,
+    self, CommandCallResult, CommandSet, OpenSessionFacts, SessionOwnerAction, split_command,
 };
 use super::exit_code::{self, ExitStatus};
 use super::signals::ShutdownSignals;
 use super::{environment, mcp, open, render};
 use rind_acp::backend::{
-    AcpBackend, BackendSession, ClientServer, ClientServerTransport, CommandOutcome,
+    AcpBackend, BackendSession, ClientMcpServer, ClientServerTransport, CommandOutcome,
     ConfirmationPrompt, OfferedCommand, OpenSessionRequest, SessionCommands, SessionOpenError,
 };
 use rind_lib::Session;
@@ -30,10 +30,10 @@ use rind_lib::provider::{self, SelectedModel};
 use rind_lib::session::{self, SessionStore};
 use rind_lib::tool::policy::{ApprovalMode, PolicyMode};
 use rind_mcp::{
-    AskServerApproval, McpServer, ServerApprovalQuestion, ServerSettings, fit_server_name,
+    AskServerApproval, McpServer, ServerApprovalQuestion, ServerSettings, to_valid_server_name,
 };
 use rind_operator::environment::{OperatorEnvironment, WarningsAlreadyShown};
-use rind_operator::mcp::{NOT_APPROVED, RunServer};
+use rind_operator::mcp::{NOT_APPROVED, ServerOfRun};
 use rind_operator::model;
 use rind_operator::settings::{ModelSelection, PluginSelection, RunSettings, SessionChoice};
 use rind_operator::setup::OperatorSetup;
@@ -139,10 +139,10 @@ impl OperatorBackend {
         let facts = open::built_in_command_context(&run)?;
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         let commands = CommandSet::new(facts, run.setup.project.as_deref(), program).await;
-        lock(&notes).extend(commands.faults());
-        let ready = run.host(order.approver).await?;
+        lock(&notes).extend(commands.template_faults());
+        let ready = run.create_host(order.approver).await?;
         let session = ready.session()?;
-        commands.set_open_session(OpenSessionFacts::of(&session));
+        commands.set_open_session(OpenSessionFacts::from_session(&session));
         let mut notes = std::mem::take(&mut *lock(&notes));
         // If questions are postponed, drop the notice that a server was not approved, because the
         // person is asked about it with the first prompt.
@@ -198,16 +198,16 @@ fn open_error(error: &anyhow::Error) -> SessionOpenError {
 /// Asks the person through the editor while a session starts. Never asks whether to trust a project
 /// or to grant permissions to plugins, because those questions are made for a terminal.
 struct AcpFrontend {
-    servers: Vec<ClientServer>,
+    servers: Vec<ClientMcpServer>,
     ask: AcpServerAsk,
 }
 
 impl RunFrontend for AcpFrontend {
-    fn ask_server(&self) -> Option<&dyn AskServerApproval> {
+    fn server_approval_asker(&self) -> Option<&dyn AskServerApproval> {
         Some(&self.ask)
     }
 
-    fn named_servers(&self) -> Vec<RunServer> {
+    fn additional_mcp_servers(&self) -> Vec<ServerOfRun> {
         self.servers.iter().map(named_server).collect()
     }
 
@@ -224,7 +224,7 @@ impl RunFrontend for AcpFrontend {
     }
 }
 
-fn named_server(server: &ClientServer) -> RunServer {
+fn named_server(server: &ClientMcpServer) -> ServerOfRun {
     let mut settings = ServerSettings::default();
     let mut variables = Vec::new();
     match &server.reach {
@@ -238,11 +238,11 @@ fn named_server(server: &ClientServer) -> RunServer {
             settings.headers = headers.iter().cloned().collect();
         }
     }
-    RunServer {
-        name: fit_server_name(&server.name),
+    ServerOfRun {
+        name: to_valid_server_name(&server.name),
         settings,
         env: variables,
-        ..RunServer::default()
+        ..ServerOfRun::default()
     }
 }
 
@@ -289,7 +289,7 @@ impl SessionCommands for AcpCommands {
         Box::pin(async move {
             let call = self.commands.parse_call(line)?;
             let ran = self.commands.run_call(&call, Some(session), cancel).await;
-            ran.map(command_outcome)
+            ran.map(convert_command_outcome)
                 .map_err(|error| format!("{error:#}"))
         })
     }
@@ -314,7 +314,7 @@ impl SessionCommands for AcpCommands {
     }
 }
 
-fn command_outcome(result: CommandCallResult) -> CommandOutcome {
+fn convert_command_outcome(result: CommandCallResult) -> CommandOutcome {
     let text = |words: &str| CommandOutcome::Text(words.to_owned());
     match result {
         CommandCallResult::Text(text) => CommandOutcome::Text(text),
@@ -329,15 +329,15 @@ fn command_outcome(result: CommandCallResult) -> CommandOutcome {
         },
         CommandCallResult::Nothing => CommandOutcome::Nothing,
         CommandCallResult::Action(action) => match action {
-            OwnerAction::Continue => CommandOutcome::Continue,
-            OwnerAction::Model(name) => CommandOutcome::Model(name),
-            OwnerAction::Copy(answer) => CommandOutcome::Text(answer),
-            OwnerAction::Quit => text("close the session in your editor"),
-            OwnerAction::New => text("begin a new session in your editor"),
-            OwnerAction::Reload => text(
+            SessionOwnerAction::Continue => CommandOutcome::Continue,
+            SessionOwnerAction::Model(name) => CommandOutcome::Model(name),
+            SessionOwnerAction::Copy(answer) => CommandOutcome::Text(answer),
+            SessionOwnerAction::Quit => text("close the session in your editor"),
+            SessionOwnerAction::New => text("begin a new session in your editor"),
+            SessionOwnerAction::Reload => text(
                 "load the session again in your editor, which reloads settings, plugins and skills",
             ),
-            OwnerAction::Resume { id, text } => CommandOutcome::Text(format!(
+            SessionOwnerAction::Resume { id, text } => CommandOutcome::Text(format!(
                 "{text}; your editor loads it as session {id}, and a terminal with: rind chat --resume {id}"
             )),
         },

@@ -10,21 +10,25 @@ use rind_lib::config::Config;
 use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::grant::decide::Decision;
-use rind_lib::plugin::load::{DecidedPlugin, PluginSet, Why};
-use rind_operator::load::PluginLoad;
+use rind_lib::plugin::load::{DecidedPlugin, LeftOutReason, PluginSet};
+use rind_operator::load::PreparedPluginLoad;
 use rind_operator::setup::OperatorSetup;
 
 /// Prepares to load only the plugin in a folder, for commands of its author: without the operator's
 /// settings, and with all requested permissions.
-pub(super) fn prepare_author_plugin_load(folder: &Path) -> anyhow::Result<PluginLoad> {
+pub(super) fn prepare_author_plugin_load(folder: &Path) -> anyhow::Result<PreparedPluginLoad> {
     // Names of bundled plugins are reserved: only plugins with managed trust may have them.
     let load = prepare_load(folder, Trust::Managed, GrantOptions::default())?;
     Ok(load.with_author_options())
 }
 
-fn prepare_load(folder: &Path, trust: Trust, grants: GrantOptions) -> anyhow::Result<PluginLoad> {
+fn prepare_load(
+    folder: &Path,
+    trust: Trust,
+    grants: GrantOptions,
+) -> anyhow::Result<PreparedPluginLoad> {
     let setup = OperatorSetup::new(operator_environment(), find_paths(None)?, Config::default());
-    PluginLoad::for_single_plugin(&setup, folder, trust, grants)
+    PreparedPluginLoad::for_single_plugin(&setup, folder, trust, grants)
 }
 
 /// Loads the plugin in a folder for its author, with all requested permissions.
@@ -33,7 +37,7 @@ pub(super) async fn load_plugin_for_author(folder: &Path) -> anyhow::Result<Plug
     load.load().await.context("load plugins")
 }
 
-/// Loads the plugin in a folder with this trust and these grants.
+/// Loads only the plugin in `folder`, with the given trust and the given permissions.
 pub(super) async fn load_plugin_with_trust(
     folder: &Path,
     trust: Trust,
@@ -47,7 +51,9 @@ pub(super) async fn load_plugin_with_trust(
 /// operator can change (settings, grants, other plugins).
 pub(super) fn find_load_failure(set: &PluginSet, plugin: &str) -> Option<String> {
     set.left_out.iter().find_map(|left| match &left.why {
-        Why::Failed(error) if !error.needs_operator_action(plugin) => Some(error.to_string()),
+        LeftOutReason::Failed(error) if !error.needs_operator_action(plugin) => {
+            Some(error.to_string())
+        }
         _ => None,
     })
 }
@@ -63,7 +69,7 @@ pub(super) fn single_plugin(set: &PluginSet) -> Option<&DecidedPlugin> {
     let runs = set.plugins.first().map(|plugin| &***plugin);
     runs.or_else(|| {
         set.left_out.iter().find_map(|left| match &left.why {
-            Why::Held(plugin) => Some(&**plugin),
+            LeftOutReason::Held(plugin) => Some(&**plugin),
             _ => None,
         })
     })

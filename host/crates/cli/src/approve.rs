@@ -14,14 +14,14 @@ use super::render::{self, BOLD, DIM, PLUGIN, WARN};
 use rind_lib::message::EffectClass;
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
-use rind_lib::tool::preview::ShownLine;
-use rind_lib::tool::registry::is_outside_source;
+use rind_lib::tool::preview::PreviewLine;
+use rind_lib::tool::registry::is_external_origin;
 
 /// A question to ask at the terminal, and the channel for its answer.
 pub(super) struct TerminalQuestion {
     pub(super) question: TerminalQuestionKind,
-    /// Channel for the answer. The receiver may have been dropped. It ignores an answer to another
-    /// kind of question.
+    /// Channel for the answer. Its receiver may have been dropped, and ignores an answer that does
+    /// not fit the kind of the question.
     pub(super) answer: oneshot::Sender<TerminalAnswer>,
 }
 
@@ -68,7 +68,7 @@ impl TerminalAnswer {
 impl TerminalQuestionKind {
     /// Returns the answer to use if the person does not answer. It is a no, or for a question of a
     /// plugin `None`, which means the plugin's default.
-    pub(super) fn reply_without_person(&self, why: &str) -> TerminalAnswer {
+    pub(super) fn answer_without_user(&self, why: &str) -> TerminalAnswer {
         match self {
             Self::Call(_) => TerminalAnswer::Call(ApprovalAnswer::No(why.to_owned())),
             Self::Person(_) => TerminalAnswer::Person(None),
@@ -85,7 +85,7 @@ impl TerminalQuestion {
         let screen = question_screen(&question);
         tokio::select! {
             given = screen.ask_approval(|line| parse_answer(line, &question), TerminalAnswer::is_refusal) => {
-                let _ = answer.send(given.unwrap_or_else(|| question.reply_without_person("")));
+                let _ = answer.send(given.unwrap_or_else(|| question.answer_without_user("")));
             }
             () = cancel.cancelled() => render::say_line(""),
             // The receiver was dropped, because the plugin that made the call was stopped.
@@ -148,7 +148,7 @@ impl Approver for TerminalApprover {
 }
 
 /// Builds the first line of an approval question: the tool, its caller and its effect.
-fn question_head(
+fn build_question_first_line(
     head: QuestionLine,
     by: Option<&str>,
     tool: impl FnOnce(QuestionLine) -> QuestionLine,
@@ -159,13 +159,13 @@ fn question_head(
         Some(by) => {
             let head = head
                 .with_text("plugin ")
-                .with_foreign_text(PLUGIN, by)
+                .with_escaped_text(PLUGIN, by)
                 .with_text(" calls ");
             tool(head).with_text(", which wants to ")
         }
     };
     head.with_text(
-        match question.plugin.as_deref().is_some_and(is_outside_source) {
+        match question.plugin.as_deref().is_some_and(is_external_origin) {
             // Only the server of the tool knows the effects of a call.
             true => "run on its server",
             false => effect_class_text(question.effect_class),
@@ -189,7 +189,7 @@ fn call_question_lines(question: &Question) -> Vec<QuestionLine> {
     let is_built_in = question.plugin.is_none() && question.skill.is_none();
     let mut colors = CallHighlighter::for_shown_lines(&question.arguments);
     let change = question.change.as_deref().filter(|_| is_built_in);
-    let is_replaced = |own: &&ShownLine| change.is_some() && matches!(own.mark, "- " | "+ ");
+    let is_replaced = |own: &&PreviewLine| change.is_some() && matches!(own.mark, "- " | "+ ");
     let shown = question.arguments.iter().filter(|own| !is_replaced(own));
     let mut lines: Vec<QuestionLine> = shown
         .map(|own| {
@@ -218,17 +218,17 @@ fn call_question_lines(question: &Question) -> Vec<QuestionLine> {
 
 fn call_question_screen(question: &Question) -> QuestionScreen {
     let tool = |line: QuestionLine| {
-        let line = line.with_foreign_text(BOLD, &question.tool);
+        let line = line.with_escaped_text(BOLD, &question.tool);
         match &question.plugin {
             None => line,
             // The name of a tool source that is not a plugin begins with its kind, as in
             // `mcp:docs`.
-            Some(source) if is_outside_source(source) => {
-                line.with_text(" of ").with_foreign_text(PLUGIN, source)
+            Some(source) if is_external_origin(source) => {
+                line.with_text(" of ").with_escaped_text(PLUGIN, source)
             }
             Some(plugin) => line
                 .with_text(" of plugin ")
-                .with_foreign_text(PLUGIN, plugin),
+                .with_escaped_text(PLUGIN, plugin),
         }
     };
     let head = QuestionLine::new("").with_styled_text(WARN.bold(), "? ");
@@ -238,28 +238,28 @@ fn call_question_screen(question: &Question) -> QuestionScreen {
                 None => head.with_text("use the skill "),
                 Some(by) => head
                     .with_text("plugin ")
-                    .with_foreign_text(PLUGIN, by)
+                    .with_escaped_text(PLUGIN, by)
                     .with_text(" wants to use the skill "),
             };
-            head.with_foreign_text(BOLD, skill)
+            head.with_escaped_text(BOLD, skill)
         }
-        (None, by) => question_head(head, by.as_deref(), tool, question),
+        (None, by) => build_question_first_line(head, by.as_deref(), tool, question),
     };
     let arguments = call_question_lines(question);
     let may = (!question.may.is_empty())
-        .then(|| QuestionLine::new("  may: ").with_foreign_text(DIM, &question.may.join("; ")));
+        .then(|| QuestionLine::new("  may: ").with_escaped_text(DIM, &question.may.join("; ")));
     let reasons = question.reasons.iter().map(|(plugin, why)| {
         QuestionLine::new("  ")
-            .with_foreign_text(PLUGIN, plugin)
+            .with_escaped_text(PLUGIN, plugin)
             .with_text(" asks: ")
-            .with_foreign_text(DIM, why)
+            .with_escaped_text(DIM, why)
     });
     let covers = match &question.covers {
         Ok(covers) => QuestionLine::new("  ")
             .with_text("always covers ")
-            .with_foreign_text(BOLD, covers),
+            .with_escaped_text(BOLD, covers),
         // The reason may contain the name of a program from the call, so escape it.
-        Err(why) => QuestionLine::new("  ").with_foreign_text(DIM, why),
+        Err(why) => QuestionLine::new("  ").with_escaped_text(DIM, why),
     };
     let keys = if question.covers.is_ok() {
         "[y]es, [a]lways in this session, or [n]o and why"
@@ -293,7 +293,7 @@ pub(super) fn parse_answer(line: &str, question: &TerminalQuestionKind) -> Optio
     }
 }
 
-/// Parses a line as one of these words; `None` if it matches none.
+/// Parses a line as one of `words`, or as the first letter of one; `None` if it matches none.
 pub(super) fn parse_word_answer(line: &str, words: &[&'static str]) -> Option<TerminalAnswer> {
     let line = line.trim().to_lowercase();
     let is_it = |word: &&'static str| line == *word || word.get(..1) == Some(&*line);

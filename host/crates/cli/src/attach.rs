@@ -72,7 +72,7 @@ pub(super) fn warn_pasted_images(noted: &str, text: &str, workspace: &Path) -> V
 fn mentioned_paths(text: &str, workspace: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for name in find_mentioned_names(text) {
-        let path = resolve_name(name, workspace);
+        let path = resolve_mentioned_path(name, workspace);
         if has_image_extension(&path) && path.exists() && !found.contains(&path) {
             found.push(path);
         }
@@ -88,7 +88,7 @@ pub(super) fn warn_missing_files(text: &str, workspace: &Path) -> Vec<String> {
     };
     let names = find_mentioned_names(text).into_iter();
     let missing = names.filter(|name| {
-        !name.contains(':') && has_end(name) && !resolve_name(name, workspace).exists()
+        !name.contains(':') && has_end(name) && !resolve_mentioned_path(name, workspace).exists()
     });
     let line = |name: &str| one_line(&format!("@{name}: there is no such file"), MAX_LINE_COLUMNS);
     missing.take(MAX_IMAGES).map(line).collect()
@@ -179,7 +179,7 @@ pub(super) fn find_mentioned_names(text: &str) -> Vec<&str> {
     names
 }
 
-fn resolve_name(name: &str, workspace: &Path) -> PathBuf {
+fn resolve_mentioned_path(name: &str, workspace: &Path) -> PathBuf {
     match (name.strip_prefix("~/"), std::env::home_dir()) {
         (Some(below), Some(home)) => home.join(below),
         _ => workspace.join(name),

@@ -19,8 +19,8 @@ use rind_lib::plugin::discover::FoundPlugin;
 use rind_lib::plugin::store::{data_folder, plugin_own_folder};
 use rind_lib::session::{Body, Entry, SessionStore};
 
-/// Maximum number of gaps, and of changed texts, that are shown. The same cause can produce one for
-/// every message.
+/// Maximum number of gaps in the audit log, and of texts that differ from the log, that are shown.
+/// The same cause can produce one of them for every message.
 const MAX_SHOWN_GAPS: usize = 20;
 
 const MAIN_AGENT: &str = "main";
@@ -28,7 +28,7 @@ const MAIN_AGENT: &str = "main";
 pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
     let paths = environment::find_paths(None)?;
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_any(&args.session, &paths.workspace)?;
+    let id = store.resolve_any_session(&args.session, &paths.workspace)?;
     // Read the log of the parent session, which also records the subagents.
     let (id, agent) = match id.split_once('/') {
         Some((above, below)) => (above.to_owned(), below.rsplit('/').next()),
@@ -58,11 +58,11 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
             .for_each(render::answer_line);
         if let (Some(agent), true) = (agent, checked.lines.is_empty()) {
             render::print_note(&format!(
-                "the log of session {id} has no line of {agent}; archived turns (holders) have no lines of their own"
+                "the log of session {id} has no line of the subagent {agent}; a subagent that only keeps an archived turn never has lines"
             ));
         }
         if args.verify {
-            print_verdict(&id, &checked, &changed, n_lines);
+            print_audit_result(&id, &checked, &changed, n_lines);
         }
     }
     Ok(ExitStatus::from_success(
@@ -75,7 +75,7 @@ pub(super) fn run_audit(args: &AuditArgs) -> anyhow::Result<ExitStatus> {
 pub(super) fn check_audit_log(paths: &Paths, session: &str) -> anyhow::Result<Option<Checked>> {
     let (entries, _) = SessionStore::new(paths.sessions()).read(session)?;
     let files = read_log_files(&log_folder(paths, session))?;
-    let head = last_recorded_head(&entries);
+    let head = find_last_recorded_head(&entries);
     let is_kept = !files.is_empty() || head.is_some();
     let mut checked = rind_audit::check(session, &files, head.as_ref());
     checked.gaps = find_log_gaps(&entries, &checked.lines, is_kept);
@@ -107,7 +107,7 @@ fn find_log_gaps(entries: &[Entry], lines: &[Line], is_kept: bool) -> Vec<String
             )),
             Body::TurnEnd { turn, .. } if is_kept && !ended.contains(turn) => {
                 gaps.push(format!(
-                    "turn {turn} {MAIN_AGENT}: it ended, but the log has no line about its end"
+                    "turn {turn} {MAIN_AGENT}: the turn ended, but the audit log has no line about its end"
                 ));
             }
             _ => {}
@@ -152,7 +152,7 @@ fn read_log_files(folder: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// Returns the number and hash of the log's last line that the session recorded.
-fn last_recorded_head(entries: &[Entry]) -> Option<Head> {
+fn find_last_recorded_head(entries: &[Entry]) -> Option<Head> {
     let kept = entries.iter().rev().find_map(|entry| match &entry.body {
         Body::State {
             plugin, key, value, ..
@@ -197,7 +197,7 @@ fn format_line(line: &Line) -> String {
     format!("{:>5} {}", line.n, render::one_line(&what, usize::MAX))
 }
 
-fn print_verdict(id: &str, checked: &Checked, changed: &[String], n_lines: u64) {
+fn print_audit_result(id: &str, checked: &Checked, changed: &[String], n_lines: u64) {
     checked
         .notes
         .iter()
@@ -218,7 +218,7 @@ fn print_verdict(id: &str, checked: &Checked, changed: &[String], n_lines: u64) 
             render::format_count(checked.gaps.len() as u64, "gap")
         )),
         None => render::print_note(&format!(
-            "the audit log of session {id} is whole: {}, and the messages match its hashes",
+            "the audit log of session {id} is complete: {}, and the messages match its hashes",
             render::format_count(n_lines, "line")
         )),
         Some(why) => {

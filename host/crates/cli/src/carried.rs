@@ -13,11 +13,11 @@ use std::sync::{LazyLock, OnceLock};
 use rind_embed::PackedFolder;
 use rind_lib::grant::held::{InMemoryFiles, InMemoryFolder};
 use rind_lib::plugin::precompiled::{PackedCode, Precompiled};
-use rind_operator::managed::PluginsInBinary;
+use rind_operator::managed::EmbeddedPlugins;
 
 /// Plugins that are embedded in a program, with their native code.
 #[derive(Debug)]
-pub struct Carried {
+pub struct EmbeddedPluginFiles {
     /// Folders `plugins` and `examples`, with a folder for each plugin.
     pub files: PackedFolder,
     /// Native code of each component, packed as [`Precompiled`] describes.
@@ -25,7 +25,7 @@ pub struct Carried {
 }
 
 /// Embedded plugins of this program, set once at its start.
-static CARRIED: OnceLock<&'static Carried> = OnceLock::new();
+static CARRIED: OnceLock<&'static EmbeddedPluginFiles> = OnceLock::new();
 
 /// Files of the embedded plugins. The key is the path as a list of its components.
 static FILES: LazyLock<InMemoryFiles> = LazyLock::new(|| {
@@ -45,15 +45,15 @@ const EXAMPLES: &str = "examples";
 const PROGRAM: &str = "rind";
 
 /// Sets the embedded plugins, at the start of the program.
-pub(super) fn set_embedded_plugins(carried: &'static Carried) {
+pub(super) fn set_embedded_plugins(carried: &'static EmbeddedPluginFiles) {
     // `set` fails only if it is called twice in a process, which does not happen.
     let _ = CARRIED.set(carried);
 }
 
 /// Returns the embedded plugins in the form that loading needs: their files, the folder of the core
 /// plugins, and native code.
-pub(super) fn embedded_plugins() -> PluginsInBinary {
-    PluginsInBinary {
+pub(super) fn embedded_plugins() -> EmbeddedPlugins {
+    EmbeddedPlugins {
         files: embedded_files(),
         core: core_folder(),
         precompiled: embedded_native_code(),
@@ -61,7 +61,7 @@ pub(super) fn embedded_plugins() -> PluginsInBinary {
 }
 
 pub(super) fn embedded_files() -> InMemoryFolder {
-    InMemoryFolder::from_embedded(program_path(), || &FILES)
+    InMemoryFolder::from_embedded(own_program_path(), || &FILES)
 }
 
 fn embedded_native_code() -> Precompiled {
@@ -78,13 +78,13 @@ fn embedded_native_code() -> Precompiled {
 }
 
 pub(super) fn core_folder() -> PathBuf {
-    program_path().join(CORE)
+    own_program_path().join(CORE)
 }
 
 pub(super) fn examples_folder() -> PathBuf {
-    program_path().join(EXAMPLES)
+    own_program_path().join(EXAMPLES)
 }
 
-fn program_path() -> PathBuf {
+fn own_program_path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| Path::new(PROGRAM).to_owned())
 }

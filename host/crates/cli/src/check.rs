@@ -65,7 +65,7 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
     let others = super::plugin::load_session_plugins(&PluginArgs::default())
         .await
         .ok();
-    let taken: Vec<(String, String)> = others.iter().flat_map(plugin_tools).collect();
+    let taken: Vec<(String, String)> = others.iter().flat_map(list_plugin_tools).collect();
     for folder in &folders {
         let mut checked = check_folder(folder, &args.allow, &taken).await?;
         if args.fix {
@@ -102,7 +102,7 @@ pub(super) async fn run_check(args: CheckArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Returns the tools of all loaded plugins, each as plugin name and tool name.
-fn plugin_tools(plugins: &PluginSet) -> impl Iterator<Item = (String, String)> {
+fn list_plugin_tools(plugins: &PluginSet) -> impl Iterator<Item = (String, String)> {
     let plugins = plugins.plugins.iter();
     plugins.flat_map(|plugin| {
         let of = plugin.manifest.name.clone();

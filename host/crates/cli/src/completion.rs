@@ -44,7 +44,7 @@ pub(super) fn print_completions(args: &CompletionsArgs) -> anyhow::Result<ExitSt
     let shells = Shells::builtins();
     let name = args.shell.to_string();
     let Some(shell) = shells.completer(&name) else {
-        anyhow::bail!("there are no completions for {name}");
+        anyhow::bail!("there are no completions for the shell {name}");
     };
     let command = CliArgs::command();
     let program = command.get_name();
@@ -93,7 +93,7 @@ pub(super) fn complete_sessions() -> ArgValueCandidates {
 fn completion_config() -> Config {
     let layers = environment::find_paths(None)
         .ok()
-        .and_then(|paths| Layer::files(&paths.user_config()).ok());
+        .and_then(|paths| Layer::read_files(&paths.user_config()).ok());
     Config::new(layers.unwrap_or_default())
 }
 
@@ -128,7 +128,7 @@ pub(super) fn complete_models() -> ArgValueCandidates {
             let models = provider.model.into_iter().chain(provider.models);
             models.map(move |model| format!("{name}/{model}"))
         });
-        let names = own.into_iter().chain(named).chain(prices.names());
+        let names = own.into_iter().chain(named).chain(prices.priced_models());
         sort_proposals(names.map(CompletionCandidate::new))
     })
 }

@@ -9,8 +9,8 @@ use toml_edit::{Array, DocumentMut, Item, Table, Value};
 use super::exit_code::Usage;
 use rind_lib::disk::{create_private_folder, replace_private_file};
 
-/// Sets values at their keys. A new file begins with the text `head`. Returns whether the file
-/// changed.
+/// Sets values in a TOML file, each at its path of keys. A file that did not exist begins with the
+/// text `head`. Returns whether the file changed.
 pub(super) fn set_toml_values(
     file: &Path,
     head: &str,

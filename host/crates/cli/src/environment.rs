@@ -52,7 +52,7 @@ pub(super) fn unwritable_home_advice(error: &anyhow::Error) -> Option<String> {
         return None;
     }
     let paths = find_paths(None).ok()?;
-    paths.own_folders().into_iter().find_map(|folder| {
+    paths.rind_folders().into_iter().find_map(|folder| {
         let error = create_private_folder(&folder)
             .and_then(|()| TemporaryFolder::new_in("probe-", &folder).map(drop))
             .err()?;

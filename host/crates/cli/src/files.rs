@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rind_lib::plugin::manifest::Manifest;
 
-/// Interval between two checks of the files.
+/// Interval between two checks whether the files have changed.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
 /// Maximum depth of scanned folders.

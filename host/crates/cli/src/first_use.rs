@@ -100,7 +100,7 @@ pub(super) async fn choose_model(setup: &OperatorSetup) -> anyhow::Result<Option
 
 /// Selects the model again, with the settings that were just written.
 fn select_model_again(paths: &Paths) -> anyhow::Result<SelectedModel> {
-    let config = Config::new(Layer::files(&paths.user_config())?);
+    let config = Config::new(Layer::read_files(&paths.user_config())?);
     let setup = OperatorSetup::new(operator_environment(), paths.clone(), config);
     model::select_model(&setup, &ModelSelection::default(), None)
 }
@@ -180,9 +180,9 @@ async fn ask_first_model(offered: &[LocalServerModel], paths: &Paths) -> Option<
         QuestionLine::new("  ")
             .with_styled_text(BOLD, &(at + 1).to_string())
             .with_text("  ")
-            .with_foreign_text(BOLD, &model.model)
+            .with_escaped_text(BOLD, &model.model)
             .with_text(&format!(" of {} at ", model.server))
-            .with_foreign_text(DIM, &model.url)
+            .with_escaped_text(DIM, &model.url)
     });
     let file = paths.config.join(secrets::FILE_NAME);
     let key = QuestionLine::new("  ")

@@ -7,27 +7,27 @@ use futures_util::future::BoxFuture;
 use super::args::GrantsArgs;
 use super::exit_code::ExitStatus;
 use super::render;
-use rind_lib::grant::answers::Answers;
-use rind_lib::grant::ask::{Ask, Question, Yes};
-use rind_lib::grant::project::Projects;
+use rind_lib::grant::answers::GrantAnswers;
+use rind_lib::grant::ask::{ApprovalLifetime, Ask, Question};
+use rind_lib::grant::project::TrustedProjects;
 use rind_lib::paths::{ADMIN_POLICY, Paths};
 
 /// Asks the person at the terminal to decide on permissions of plugins.
 pub(super) struct TerminalGrantAsker;
 
 impl Ask for TerminalGrantAsker {
-    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<Yes>> {
-        Box::pin(async move { super::permission::ask_plugin(question).await })
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<ApprovalLifetime>> {
+        Box::pin(async move { super::permission::ask_plugin_permissions(question).await })
     }
 }
 
 pub(super) fn run_grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<ExitStatus> {
-    let mut answers = Answers::read(&paths.grants())?;
-    let mut projects = Projects::read(&paths.projects())?;
+    let mut answers = GrantAnswers::read(&paths.grants())?;
+    let mut projects = TrustedProjects::read(&paths.trusted_projects_path())?;
     if let Some(plugin) = &args.revoke {
         let n_revoked = answers.revoke(plugin)?;
         render::print_note(&format!(
-            "{} about the permissions of {plugin} revoked",
+            "revoked {} that you gave about the permissions of {plugin}",
             render::format_count(n_revoked as u64, "answer")
         ));
         return Ok(ExitStatus::from_success(n_revoked > 0));
@@ -36,8 +36,8 @@ pub(super) fn run_grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exi
         // Use the path as typed if it no longer exists, so that trust in a deleted project can be
         // revoked.
         let path = project.canonicalize().unwrap_or_else(|_| project.clone());
-        let had_hooks = Projects::read(&paths.project_hooks())?.forget(&path)?;
-        let was_trusted = projects.forget(&path)? || had_hooks;
+        let had_hooks = TrustedProjects::read(&paths.project_hooks_path())?.revoke_trust(&path)?;
+        let was_trusted = projects.revoke_trust(&path)? || had_hooks;
         let text = if was_trusted {
             "is no longer trusted"
         } else {
@@ -53,7 +53,7 @@ pub(super) fn run_grants(paths: &Paths, args: &GrantsArgs) -> anyhow::Result<Exi
         render::grants::print_grant_answers(
             answers.all(),
             projects.all(),
-            &[Path::new(ADMIN_POLICY), &paths.user_policy()],
+            &[Path::new(ADMIN_POLICY), &paths.user_policy_path()],
         );
     }
     Ok(ExitStatus::Done)

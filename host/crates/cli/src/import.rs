@@ -104,13 +104,13 @@ pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
             );
         }
         let folder = setup.paths.config.display().to_string();
-        if !confirm("write this into ", &folder).await {
+        if !ask_yes_or_no("write this into ", &folder).await {
             render::print_note("nothing was written");
             return Ok(ExitStatus::Failed);
         }
         for file in std::mem::take(&mut plan.hooks) {
             let shown = file.display().to_string();
-            if confirm("run the hooks in ", &shown).await {
+            if ask_yes_or_no("run the hooks in ", &shown).await {
                 plan.hooks.push(file);
             }
         }
@@ -120,11 +120,11 @@ pub(super) async fn run_import(args: ImportArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-async fn confirm(words: &str, name: &str) -> bool {
+async fn ask_yes_or_no(words: &str, name: &str) -> bool {
     let head = QuestionLine::new("")
         .with_styled_text(WARN.bold(), "? ")
         .with_text(words)
-        .with_foreign_text(DIM, name);
+        .with_escaped_text(DIM, name);
     let screen = QuestionScreen {
         parts: vec![vec![head]],
         keys: "[y]es or [n]o".to_owned(),
@@ -142,7 +142,7 @@ fn exclude_existing_from_plan(
 ) -> anyhow::Result<()> {
     let file = paths.user_config();
     let known = edit::list_toml_values(&file, &["tools", "rules"])?;
-    let known: Vec<String> = known.iter().filter_map(rule_text).collect();
+    let known: Vec<String> = known.iter().filter_map(format_rule_text).collect();
     let mut seen = known;
     plan.rules.retain(|rule| {
         let text = rule.rule.to_string();
@@ -178,7 +178,7 @@ fn exclude_existing_from_plan(
     Ok(())
 }
 
-fn rule_text(value: &Value) -> Option<String> {
+fn format_rule_text(value: &Value) -> Option<String> {
     let text = format!("rule = {}", value.to_string().trim());
     let mut table: toml::Table = toml::from_str(&text).ok()?;
     let rule: PolicyRule = table.remove("rule")?.try_into().ok()?;
@@ -237,7 +237,7 @@ mod tests {
             .as_array()
             .unwrap()
             .clone();
-        let known: Vec<_> = array.iter().filter_map(rule_text).collect();
+        let known: Vec<_> = array.iter().filter_map(format_rule_text).collect();
         assert_eq!(known, [r#"{ tool = "bash", decision = "deny" }"#]);
     }
 }

@@ -45,7 +45,9 @@ pub(super) fn read_prompt(
     let text = match typed {
         None if is_optional && (!reads_stdin || stdin.is_terminal()) => return Ok(None),
         None | Some("-") if !reads_stdin => {
-            bail_usage!("pass the prompt as an argument: `--steer-from -` reads standard input")
+            bail_usage!(
+                "pass the prompt as an argument, because `--steer-from -` reads standard input"
+            )
         }
         Some(text) if !reads_stdin => text.to_owned(),
         Some("-") => read_stdin(&stdin, StdinWait::ToTheEnd)?.text,
@@ -99,11 +101,11 @@ fn read_after_prompt(prompt: &str, stdin: &Stdin) -> anyhow::Result<String> {
 /// Text that was read from standard input.
 struct PipedText {
     text: String,
-    /// Whether reading stopped at a timeout before the end.
+    /// Whether reading standard input stopped at a timeout before its end.
     is_cut: bool,
 }
 
-/// Whether reading may stop at a timeout before the end.
+/// Whether reading standard input may stop at a timeout before the end of the input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StdinWait {
     ToTheEnd,
@@ -201,7 +203,7 @@ fn has_pipe_writer(stdin: &Stdin) -> bool {
     if !pipe.to_string_lossy().starts_with("pipe:") {
         return false;
     }
-    let above = ancestor_processes();
+    let above = list_ancestor_processes();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     ids.any(|id| !above.contains(&id) && is_pipe_writer(id, &pipe))
@@ -214,7 +216,7 @@ fn has_pipe_writer(_: &Stdin) -> bool {
 
 /// Returns the ids of this process and all its ancestors.
 #[cfg(target_os = "linux")]
-fn ancestor_processes() -> Vec<u32> {
+fn list_ancestor_processes() -> Vec<u32> {
     let mut above = vec![std::process::id()];
     let parent = |id: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;

@@ -73,7 +73,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-pub use carried::Carried;
+pub use carried::EmbeddedPluginFiles;
 #[doc(hidden)]
 pub use rind_embed::PackedFolder;
 
@@ -88,7 +88,7 @@ const SHUTDOWN: Duration = Duration::from_millis(200);
 
 /// Runs the `rind` program with the bundled plugins `carried`.
 #[must_use]
-pub fn main(carried: &'static Carried) -> ExitCode {
+pub fn main(carried: &'static EmbeddedPluginFiles) -> ExitCode {
     carried::set_embedded_plugins(carried);
     let exit = run_program();
     let Some(why) = render::output_failure() else {
@@ -107,8 +107,8 @@ pub fn main(carried: &'static Carried) -> ExitCode {
 /// Runs the program `rind-guard-hook`, which other agents run as their hook and which does nothing
 /// else.
 #[must_use]
-pub fn hook_main() -> ExitCode {
-    confine::prevent_inspection();
+pub fn run_hook_program() -> ExitCode {
+    confine::deny_process_inspection();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     guard::hook::answer_with_arguments(&words)
 }
@@ -119,14 +119,14 @@ fn run_program() -> ExitCode {
     if let Some(exit) = run_hidden_command() {
         return exit;
     }
-    confine::prevent_inspection();
+    confine::deny_process_inspection();
     completion::answer_completion_request();
     let words: Vec<OsString> = std::env::args_os().collect();
     let args = match CliArgs::try_parse_from(insert_chat_command(words)) {
         Ok(args) => args,
         Err(said) => return print_clap_message(&said),
     };
-    let Some(command) = args.command.or_else(default_chat_command) else {
+    let Some(command) = args.command.or_else(create_default_chat_command) else {
         return print_clap_message(&missing_command_error());
     };
     let hears_plugins = matches!(&command, CliCommand::Demo(demo) if demo.all);
@@ -197,7 +197,7 @@ fn is_run_at_terminal() -> bool {
 }
 
 /// Returns the chat command as the default command; `None` if no person is at a terminal.
-fn default_chat_command() -> Option<CliCommand> {
+fn create_default_chat_command() -> Option<CliCommand> {
     is_run_at_terminal().then(|| CliCommand::Chat(ChatArgs::default()))
 }
 
@@ -287,14 +287,14 @@ async fn dispatch_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
             PluginSubcommand::Enable(args) => switch::set_plugin_enabled(args, true).await,
             PluginSubcommand::Disable(args) => switch::set_plugin_enabled(args, false).await,
             PluginSubcommand::New(new) => plugin::new::run_new_plugin(&new),
-            PluginSubcommand::Build(build) => plugin::run_build(build).await,
+            PluginSubcommand::Build(build) => plugin::run_plugin_build(build).await,
             PluginSubcommand::Check(args) => check::run_check(args).await,
-            PluginSubcommand::Test(args) => case::run_test(args).await,
+            PluginSubcommand::Test(args) => case::run_plugin_tests(args).await,
             PluginSubcommand::Dev(args) => plugin::dev::run_dev(args).await,
             PluginSubcommand::Call(args) => case::run_call(args).await,
             PluginSubcommand::Pack(pack) => install::run_pack(pack).await,
             PluginSubcommand::Publish(args) => install::run_publish(args).await,
-            PluginSubcommand::Install(args) => install::run_install(args).await,
+            PluginSubcommand::Install(args) => install::run_plugin_install(args).await,
             PluginSubcommand::Update(args) => install::run_update(args).await,
             PluginSubcommand::Remove(args) => install::run_remove(&args),
             PluginSubcommand::SearchPath(args) => install::run_search_path(&args),
@@ -328,7 +328,7 @@ fn log_to_stderr(hears_plugins: bool, shows_plugins: bool, limits_plugins: bool)
         .then(|| render::lines::LineLimitFilter(render::lines::global_loop_line_counts()));
     let filter = asked.unwrap_or(by_default);
     let stderr = tracing_subscriber::fmt::layer()
-        .with_writer(|| render::hold::LogWriter)
+        .with_writer(|| render::hold::HeldBackLogWriter)
         .with_ansi(render::has_terminal() && std::env::var_os("NO_COLOR").is_none())
         .without_time()
         .compact()

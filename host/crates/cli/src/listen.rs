@@ -52,7 +52,7 @@ impl FromStr for ListenAddress {
     }
 }
 
-/// An open socket of a server, with the access checks for requests.
+/// Open socket on which a server listens, with the access checks for its requests.
 pub(super) struct OpenedListener {
     pub(super) access: ApiAccess,
     pub(super) listener: ApiListener,

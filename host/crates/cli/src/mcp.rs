@@ -22,7 +22,7 @@ use rind_mcp::{
     ServerOffer, ServerOfferChange, ServerPin, ServerSettings, StoredLogin, check_server_name,
     find_offer_changes, login_file_path, pins_file, probe_server,
 };
-use rind_operator::mcp::RunServer;
+use rind_operator::mcp::ServerOfRun;
 use rind_operator::settings::ModelSelection;
 use rind_operator::setup::OperatorSetup;
 use rind_operator::{confinement, mcp};
@@ -41,13 +41,15 @@ pub(super) async fn run_mcp(command: McpCommand) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Builds a server that is confined and connected as in a session.
+/// Builds the MCP server `name` with the confinement that it has in a session.
 async fn build_server(
     setup: &OperatorSetup,
     name: &str,
     settings: &ServerSettings,
 ) -> anyhow::Result<McpServer> {
-    let commands = confinement::find_confinement(setup).await?.commands();
+    let commands = confinement::find_confinement(setup)
+        .await?
+        .command_environment();
     mcp::build_server(setup, name, settings, &commands)
 }
 
@@ -57,7 +59,7 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
     let is_yes = args.yes;
     let is_tested = !args.no_test;
     let settings = args.into_settings();
-    if let Err(why) = check_server_name(&name).and_then(|()| settings.check()) {
+    if let Err(why) = check_server_name(&name).and_then(|()| settings.check_settings()) {
         bail_usage!("MCP server `{name}` {why}");
     }
     if mcp::read_mcp_settings(&setup)?.0.contains_key(&name) {
@@ -70,7 +72,8 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
         false => (None, None),
         true => match probe_server(&server).await {
             Ok(offer) => (Some(offer), None),
-            // Add the server nevertheless: `rind mcp login` needs it in the settings.
+            // Add a server that requires a login nevertheless: `rind mcp login` needs it in the
+            // settings.
             Err(failure) if failure.wants_login => (None, Some(failure.why)),
             Err(failure) => return Err(probe_error(&name, &failure)),
         },
@@ -98,10 +101,12 @@ async fn add_server(args: McpAddArgs) -> anyhow::Result<ExitStatus> {
 async fn test_server(args: &McpTestArgs) -> anyhow::Result<ExitStatus> {
     let setup = read_project_setup(args.trust_project).await?;
     let own = find_named_server(&setup, &args.name)?;
-    let commands = confinement::find_confinement(&setup).await?.commands();
-    let server = mcp::named_server(&setup, &own, &commands)?;
+    let commands = confinement::find_confinement(&setup)
+        .await?
+        .command_environment();
+    let server = mcp::resolve_named_server(&setup, &own, &commands)?;
     let pins = PinnedServers::read(&pins_file(&setup.paths))?;
-    let is_known = pins.find(&server.pin, &server.settings).is_some();
+    let is_known = pins.find_pin(&server.pin, &server.settings).is_some();
     if let Some(place) = own.place
         && !is_known
         && !confirm_server_start(&server, place, args).await
@@ -152,19 +157,19 @@ async fn read_project_setup(trust_project: bool) -> anyhow::Result<OperatorSetup
 }
 
 /// Returns the servers in the settings and those of the trusted project.
-fn list_configured_servers(setup: &OperatorSetup) -> anyhow::Result<Vec<RunServer>> {
+fn list_configured_servers(setup: &OperatorSetup) -> anyhow::Result<Vec<ServerOfRun>> {
     let config = mcp::read_mcp_settings(setup)?;
     let of_project = mcp::project_servers(setup, &config)?;
     let own = config.0.into_iter().filter(|(_, own)| !own.project);
-    let own = own.map(|(name, settings)| RunServer {
+    let own = own.map(|(name, settings)| ServerOfRun {
         name,
         settings,
-        ..RunServer::default()
+        ..ServerOfRun::default()
     });
     Ok(own.chain(of_project).collect())
 }
 
-fn find_named_server(setup: &OperatorSetup, name: &str) -> anyhow::Result<RunServer> {
+fn find_named_server(setup: &OperatorSetup, name: &str) -> anyhow::Result<ServerOfRun> {
     let mut all = list_configured_servers(setup)?;
     match all.iter().position(|own| own.name == name) {
         Some(at) => Ok(all.swap_remove(at)),
@@ -202,7 +207,9 @@ async fn review_server_offer(
     let question = ServerApprovalQuestion {
         server,
         offer,
-        changes: pins.pin_with_any_settings(pin).map(|_| changes.as_slice()),
+        changes: pins
+            .find_pin_with_any_settings(pin)
+            .map(|_| changes.as_slice()),
     };
     let is_accepted = match (is_yes, terminal::can_ask_at_terminal()) {
         (true, _) => {
@@ -224,7 +231,7 @@ async fn review_server_offer(
         render::print_note("its tools are not used");
         return Ok(ExitStatus::Failed);
     }
-    pins.put(pin, mcp::create_server_pin(server, offer.clone()))?;
+    pins.pin_server(pin, mcp::create_server_pin(server, offer.clone()))?;
     render::print_note(&format!(
         "approved {} of `{name}`; a tool that changes later is withheld",
         describe_offer(offer)
@@ -252,13 +259,16 @@ fn server_approval_state(
     settings: &ServerSettings,
     offer: Option<&ServerOffer>,
 ) -> (ServerApprovalState, Vec<ServerOfferChange>) {
-    let standing = match (pins.find(name, settings), pins.pin_with_any_settings(name)) {
+    let standing = match (
+        pins.find_pin(name, settings),
+        pins.find_pin_with_any_settings(name),
+    ) {
         _ if !settings.enabled && offer.is_none() => ServerApprovalState::Off,
         (Some(_), _) => ServerApprovalState::Pinned,
         (None, Some(_)) => ServerApprovalState::OtherSettings,
         (None, None) => ServerApprovalState::Unknown,
     };
-    let earlier = pins.pin_with_any_settings(name).zip(offer);
+    let earlier = pins.find_pin_with_any_settings(name).zip(offer);
     let changes = earlier.map(|(pin, offer)| find_offer_changes(&pin.offer, offer));
     (standing, changes.unwrap_or_default())
 }
@@ -267,7 +277,7 @@ fn server_approval_state(
 #[derive(Debug, Serialize)]
 pub(super) struct McpListEntry<'a> {
     pub(super) name: &'a str,
-    /// `settings`, or the file of the project that configures the server.
+    /// Place where the server is configured: `settings`, or the name of the project's file.
     pub(super) origin: &'a str,
     pub(super) standing: ServerApprovalState,
     #[serde(flatten)]
@@ -286,15 +296,15 @@ async fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
     let listed: Vec<McpListEntry<'_>> = servers
         .iter()
         .map(|own| {
-            let RunServer { name, settings, .. } = own;
+            let ServerOfRun { name, settings, .. } = own;
             let pin = approval_pin_name(&setup, own);
-            // The approval also covers the names of the server's environment variables, so add
-            // them.
+            // Add the names of the server's environment variables, because they are part of the
+            // approved settings.
             let mut approved = settings.clone();
             approved
                 .env
                 .extend(own.env.iter().map(|(name, _)| name.clone()));
-            let known: Option<&ServerPin> = pins.pin_with_any_settings(&pin);
+            let known: Option<&ServerPin> = pins.find_pin_with_any_settings(&pin);
             let tools = known.into_iter().flat_map(|pin| &pin.offer.tools);
             McpListEntry {
                 name,
@@ -314,8 +324,9 @@ async fn list_servers(args: &McpListArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Returns the key under which the approved offer of a server is pinned.
-fn approval_pin_name(setup: &OperatorSetup, own: &RunServer) -> String {
+/// Returns the name under which the file of approvals stores the approved tools and prompts (the
+/// pin) of a server.
+fn approval_pin_name(setup: &OperatorSetup, own: &ServerOfRun) -> String {
     match own.place {
         Some(_) => mcp::project_server_pin_name(setup, &own.name),
         None => own.name.clone(),
@@ -346,7 +357,7 @@ async fn remove_server(args: &McpRemoveArgs) -> anyhow::Result<ExitStatus> {
     let was_logged_in = match check_server_name(&args.name) {
         Ok(()) => {
             let path = login_file_path(&setup.paths, &args.name);
-            login::end_login(&path, &args.name, is_private).await?
+            login::revoke_and_remove_login(&path, &args.name, is_private).await?
         }
         Err(_) => false,
     };

@@ -54,7 +54,9 @@ pub(super) async fn run_models(args: ModelsArgs) -> anyhow::Result<ExitStatus> {
         models: names
             .into_iter()
             .map(|name| ListedModel {
-                price: prices.of(&name).map(|price| (price.input, price.output)),
+                price: prices
+                    .model_price(&name)
+                    .map(|price| (price.input, price.output)),
                 window: selected.provider.profile(&name).window_tokens,
                 name,
             })

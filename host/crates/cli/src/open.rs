@@ -21,11 +21,11 @@ use rind_lib::provider::SelectedModel;
 use rind_lib::session::SessionStore;
 use rind_lib::skill::Skills;
 use rind_lib::tool::approval::{Approver, DenyAll};
-use rind_lib::tool::builtin::Commands as ShellCommands;
+use rind_lib::tool::builtin::CommandEnvironment as ShellCommands;
 use rind_lib::tool::policy::{ModeSwitch, ToolPolicy};
 use rind_mcp::AskServerApproval;
-use rind_operator::load::PluginLoad;
-use rind_operator::project::AskProject;
+use rind_operator::load::PreparedPluginLoad;
+use rind_operator::project::AskProjectTrust;
 use rind_operator::settings::RunSettings;
 use rind_operator::setup::OperatorSetup;
 use rind_operator::start::{RunBeforeHost, RunFrontend, RunWithHost};
@@ -38,7 +38,7 @@ struct TerminalFrontend {
 }
 
 impl RunFrontend for TerminalFrontend {
-    fn ask_project(&self) -> Option<&dyn AskProject> {
+    fn ask_project(&self) -> Option<&dyn AskProjectTrust> {
         self.has_terminal.then_some(&TerminalTrustAsker)
     }
 
@@ -47,7 +47,7 @@ impl RunFrontend for TerminalFrontend {
             .then(|| Arc::new(TerminalGrantAsker) as Arc<dyn Ask>)
     }
 
-    fn ask_server(&self) -> Option<&dyn AskServerApproval> {
+    fn server_approval_asker(&self) -> Option<&dyn AskServerApproval> {
         self.has_terminal.then_some(&TerminalServerAsker)
     }
 
@@ -99,10 +99,12 @@ pub(super) struct ReadyHost {
 /// An open session with the channels for questions to the person.
 pub(super) struct OpenedSession {
     pub(super) session: Session,
-    /// Receives questions about tool calls; stays empty if no person answers.
+    /// Receiver of the questions to the person, such as approval questions about tool calls and
+    /// questions of plugins; receives none if no person answers.
     pub(super) questions: UnboundedReceiver<TerminalQuestion>,
     pub(super) setup: OperatorSetup,
-    /// Sender of other questions to the person; `None` if no person answers.
+    /// Sender of further questions to the person, such as those of built-in commands; `None` if no
+    /// person answers.
     pub(super) asker: Asker,
     /// Runs shell commands, confined as the settings require.
     pub(super) commands: ShellCommands,
@@ -112,7 +114,8 @@ pub(super) struct OpenedSession {
     pub(super) switch: ModeSwitch,
     /// Whether calls that do more than read are only described and not run.
     pub(super) is_dry_run: bool,
-    /// Exits the program at signals. Dropped once another listener handles signals.
+    /// Guard under which a signal ends the program at once. Dropped when another listener handles
+    /// signals.
     pub(super) exits: SignalExitGuard,
 }
 
@@ -128,7 +131,7 @@ pub(super) async fn build_another_host(
     let mut run = RunBeforeHost::new(settings, &frontend).await?;
     run.store = store;
     let (approver, ..) = choose_approver(false);
-    run.host(approver).await
+    run.create_host(approver).await
 }
 
 /// Prepares a run: asks the questions, loads the plugins and selects the model. Until the exits are
@@ -177,11 +180,11 @@ impl PreparedSession {
 
     /// Returns the loaded plugins.
     pub(super) fn plugins(&self) -> Arc<PluginSet> {
-        self.run.plugins.shared().clone()
+        self.run.plugins.shared_set().clone()
     }
 
     /// Returns a loader for later versions of a plugin.
-    pub(super) fn plugin_reload_loader(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
+    pub(super) fn plugin_reload_loader(&self, plugin: &str) -> anyhow::Result<PreparedPluginLoad> {
         self.run.prepare_plugin_reload(plugin)
     }
 
@@ -206,7 +209,7 @@ impl PreparedSession {
     pub(super) async fn build_host(self) -> anyhow::Result<ReadyHost> {
         let (approver, questions, asker) = choose_approver(self.run.has_terminal());
         Ok(ReadyHost {
-            run: self.run.host(approver).await?,
+            run: self.run.create_host(approver).await?,
             questions,
             asker,
             exits: self.exits,
@@ -221,7 +224,7 @@ pub(super) fn built_in_command_context(
     let policy: ToolPolicy = run.setup.config.section()?;
     Ok(BuiltInCommandContext {
         paths: run.setup.paths.clone(),
-        plugins: run.plugins.shared().clone(),
+        plugins: run.plugins.shared_set().clone(),
         rules: policy.rules.iter().map(ToString::to_string).collect(),
         skills: run.skills.clone(),
         compact: run.setup.agent_config()?.compact,

@@ -10,20 +10,22 @@ use super::question::{QuestionLine, QuestionScreen};
 use super::render::grants::{describe_trust_origin, short_digest};
 use super::render::{BOLD, DIM, PLUGIN, WARN};
 use rind_lib::grant::answers::GrantAnswer;
-use rind_lib::grant::ask::{Question, Yes};
+use rind_lib::grant::ask::{ApprovalLifetime, Question};
 use rind_lib::grant::decide::GrantStatus;
 use rind_lib::grant::project::ProjectTrust;
-use rind_lib::grant::{combined_risk, describe_capability};
+use rind_lib::grant::{describe_capability, describe_combined_risk};
 use rind_lib::script::Script;
-use rind_operator::project::{AskProject, ProjectApproval, ProjectContents, ProjectQuestion};
-use rind_operator::project_hooks::HookQuestion;
+use rind_operator::project::{
+    AskProjectTrust, ProjectApproval, ProjectContents, ProjectTrustQuestion,
+};
+use rind_operator::project_hooks::ProjectHookQuestion;
 
 /// Asks which permissions to grant to a plugin. Returns `None` for a no, and at the end of input.
-pub(super) async fn ask_plugin(question: &Question) -> Option<Yes> {
+pub(super) async fn ask_plugin_permissions(question: &Question) -> Option<ApprovalLifetime> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
-        "o" | "once" => Some(Some(Yes::Once)),
-        "s" | "session" => Some(Some(Yes::Session)),
-        "a" | "always" => Some(Some(Yes::Always)),
+        "o" | "once" => Some(Some(ApprovalLifetime::Once)),
+        "s" | "session" => Some(Some(ApprovalLifetime::Session)),
+        "a" | "always" => Some(Some(ApprovalLifetime::Always)),
         "n" | "no" => Some(None),
         _ => None,
     };
@@ -49,18 +51,18 @@ fn plugin_permissions_screen(question: &Question) -> QuestionScreen {
         ),
     )];
     if !request.source.is_empty() {
-        about.push(QuestionLine::new("  from ").with_foreign_text(DIM, &request.source));
+        about.push(QuestionLine::new("  from ").with_escaped_text(DIM, &request.source));
     }
     if let Some(earlier) = earlier {
         about.push(
             QuestionLine::new("  ")
                 .with_styled_text(WARN, "changed:")
                 .with_text(" you said yes to version ")
-                .with_foreign_text(BOLD, &earlier.version)
+                .with_escaped_text(BOLD, &earlier.version)
                 .with_text(" on ")
-                .with_foreign_text(DIM, earlier.given.split('T').next().unwrap_or_default())
+                .with_escaped_text(DIM, earlier.given.split('T').next().unwrap_or_default())
                 .with_text("; ")
-                .with_foreign_text(DIM, &describe_changes_since_answer(earlier, question)),
+                .with_escaped_text(DIM, &describe_changes_since_answer(earlier, question)),
         );
     }
     let rows = |standing| {
@@ -72,7 +74,7 @@ fn plugin_permissions_screen(question: &Question) -> QuestionScreen {
     let waiting = rows(GrantStatus::Waiting).map(|row| {
         QuestionLine::new("    • ")
             .with_text(&describe_capability(&row.capability))
-            .with_foreign_text(DIM, &format!(" ({}; {})", row.capability, row.why))
+            .with_escaped_text(DIM, &format!(" ({}; {})", row.capability, row.why))
     });
     let granted = rows(GrantStatus::Granted).map(|row| {
         let words = format!(
@@ -80,28 +82,30 @@ fn plugin_permissions_screen(question: &Question) -> QuestionScreen {
             describe_capability(&row.capability),
             row.why
         );
-        QuestionLine::new("    • ").with_foreign_text(DIM, &words)
+        QuestionLine::new("    • ").with_escaped_text(DIM, &words)
     });
     let mut wants = vec![QuestionLine::new("  it may then:")];
     wants.extend(waiting.chain(granted));
-    if let Some(combined) = combined_risk(&decision.expected(), request.has_hooks) {
-        let text = format!("together these permissions mean: it {combined}");
+    if let Some(combined) =
+        describe_combined_risk(&decision.granted_or_pending(), request.has_hooks)
+    {
+        let text = format!("together, these permissions mean that the plugin {combined}");
         wants.push(QuestionLine::new("  ").with_styled_text(WARN, &text));
     }
     let mut own = vec![
-        QuestionLine::new("  in its own words: ").with_foreign_text(DIM, &request.description),
+        QuestionLine::new("  in its own words: ").with_escaped_text(DIM, &request.description),
     ];
     own.extend(request.tools.iter().map(|tool| {
         QuestionLine::new("  tool ")
-            .with_foreign_text(BOLD, &tool.name)
+            .with_escaped_text(BOLD, &tool.name)
             .with_text(": ")
-            .with_foreign_text(DIM, &tool.description)
+            .with_escaped_text(DIM, &tool.description)
     }));
     let head = QuestionLine::new("")
         .with_styled_text(WARN.bold(), "? ")
-        .with_foreign_text(PLUGIN, &request.plugin)
+        .with_escaped_text(PLUGIN, &request.plugin)
         .with_text(" ")
-        .with_foreign_text(BOLD, &request.version)
+        .with_escaped_text(BOLD, &request.version)
         .with_text(" requests permissions that are not granted automatically");
     QuestionScreen {
         parts: vec![vec![head], about, wants, own],
@@ -113,7 +117,9 @@ fn plugin_permissions_screen(question: &Question) -> QuestionScreen {
 
 fn describe_changes_since_answer(earlier: &GrantAnswer, question: &Question) -> String {
     let is_new = |text: &String| !earlier.capabilities.contains(text);
-    let waiting = question.decision.of(GrantStatus::Waiting);
+    let waiting = question
+        .decision
+        .capabilities_with_status(GrantStatus::Waiting);
     let new: Vec<String> = waiting.map(ToString::to_string).filter(is_new).collect();
     if !new.is_empty() {
         format!("new: {}", new.join(", "))
@@ -127,25 +133,25 @@ fn describe_changes_since_answer(earlier: &GrantAnswer, question: &Question) -> 
 /// Asks the person at the terminal whether to trust a project.
 pub(super) struct TerminalTrustAsker;
 
-impl AskProject for TerminalTrustAsker {
+impl AskProjectTrust for TerminalTrustAsker {
     fn ask<'a>(
         &'a self,
-        question: &'a ProjectQuestion<'a>,
+        question: &'a ProjectTrustQuestion<'a>,
     ) -> BoxFuture<'a, Option<ProjectApproval>> {
-        Box::pin(ask_project(question))
+        Box::pin(ask_project_trust(question))
     }
 
     fn ask_hooks<'a>(
         &'a self,
-        question: &'a HookQuestion<'a>,
+        question: &'a ProjectHookQuestion<'a>,
     ) -> BoxFuture<'a, Option<ProjectApproval>> {
-        Box::pin(ask_until_changed(hook_trust_screen(question)))
+        Box::pin(ask_for_project_approval(hook_trust_screen(question)))
     }
 }
 
 /// Asks for an approval that is valid for this run, or until the content that the question showed
 /// changes.
-async fn ask_until_changed(screen: QuestionScreen) -> Option<ProjectApproval> {
+async fn ask_for_project_approval(screen: QuestionScreen) -> Option<ProjectApproval> {
     let parse = |line: &str| match line.to_lowercase().as_str() {
         "y" | "yes" | "o" | "once" => Some(Some(ProjectApproval::Once)),
         "a" | "always" => Some(Some(ProjectApproval::UntilChanged)),
@@ -156,8 +162,8 @@ async fn ask_until_changed(screen: QuestionScreen) -> Option<ProjectApproval> {
 }
 
 /// Asks whether to trust a project in its present state.
-async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectApproval> {
-    let ProjectQuestion {
+async fn ask_project_trust(question: &ProjectTrustQuestion<'_>) -> Option<ProjectApproval> {
+    let ProjectTrustQuestion {
         paths,
         trust,
         files,
@@ -165,11 +171,11 @@ async fn ask_project(question: &ProjectQuestion<'_>) -> Option<ProjectApproval> 
     } = question;
     let templates = project_templates(paths, files);
     let screen = project_trust_screen(&paths.workspace, trust, contents, &templates);
-    ask_until_changed(screen).await
+    ask_for_project_approval(screen).await
 }
 
-fn hook_trust_screen(question: &HookQuestion<'_>) -> QuestionScreen {
-    let HookQuestion {
+fn hook_trust_screen(question: &ProjectHookQuestion<'_>) -> QuestionScreen {
+    let ProjectHookQuestion {
         paths,
         trust,
         hooks,
@@ -178,7 +184,7 @@ fn hook_trust_screen(question: &HookQuestion<'_>) -> QuestionScreen {
         QuestionLine::new("")
             .with_styled_text(WARN.bold(), "? ")
             .with_text("the project ")
-            .with_foreign_text(BOLD, &paths.workspace.display().to_string())
+            .with_escaped_text(BOLD, &paths.workspace.display().to_string())
             .with_text(&format!(
                 " has hooks in {}: programs that see calls and can refuse or change them",
                 hooks.places.join(" and ")
@@ -192,7 +198,7 @@ fn hook_trust_screen(question: &HookQuestion<'_>) -> QuestionScreen {
             matcher => format!(" ({matcher})"),
         };
         let head = QuestionLine::new("  ")
-            .with_foreign_text(PLUGIN, &format!("{event}{about}"))
+            .with_escaped_text(PLUGIN, &format!("{event}{about}"))
             .with_text(" runs:");
         Some(std::iter::once(head).chain(permission_lines(&command).collect::<Vec<_>>()))
     };
@@ -200,7 +206,7 @@ fn hook_trust_screen(question: &HookQuestion<'_>) -> QuestionScreen {
     let files = hooks.files_covered_by_approval(&paths.workspace);
     let of_files = (!files.is_empty()).then(|| {
         QuestionLine::new("  files of the project among them: ")
-            .with_foreign_text(DIM, &files.join(", "))
+            .with_escaped_text(DIM, &files.join(", "))
             .with_text("; a change of one is asked about again")
     });
     QuestionScreen {
@@ -223,7 +229,7 @@ fn describe_changes_since_approval(trust: &ProjectTrust, did: &str) -> Option<Qu
     let line = QuestionLine::new("  ")
         .with_styled_text(WARN, "changed:")
         .with_text(&format!(" you {did} on "))
-        .with_foreign_text(DIM, since.split('T').next().unwrap_or_default())
+        .with_escaped_text(DIM, since.split('T').next().unwrap_or_default())
         .with_text(", and something has changed since");
     Some(line)
 }
@@ -238,7 +244,7 @@ fn project_trust_screen(
         QuestionLine::new("")
             .with_styled_text(WARN.bold(), "? ")
             .with_text("the project ")
-            .with_foreign_text(BOLD, &workspace.display().to_string())
+            .with_escaped_text(BOLD, &workspace.display().to_string())
             .with_text(&format!(
                 " brings plugins, skills, servers or settings of its own in {}",
                 brought.places.join(" and ")
@@ -247,9 +253,9 @@ fn project_trust_screen(
     head.extend(describe_changes_since_approval(trust, "trusted it"));
     let row = |kind: &str, (name, description): &(String, String)| {
         QuestionLine::new(kind)
-            .with_foreign_text(PLUGIN, name)
+            .with_escaped_text(PLUGIN, name)
             .with_text(": ")
-            .with_foreign_text(DIM, description)
+            .with_escaped_text(DIM, description)
     };
     let of_plugins = brought
         .plugins
@@ -266,9 +272,9 @@ fn project_trust_screen(
         .map(|server| row("  MCP server ", server));
     let of_template = |template: &ProjectTemplate| {
         let head = QuestionLine::new("  template /")
-            .with_foreign_text(PLUGIN, &template.name)
+            .with_escaped_text(PLUGIN, &template.name)
             .with_text(": ")
-            .with_foreign_text(DIM, &template.description);
+            .with_escaped_text(DIM, &template.description);
         let mut lines = vec![head];
         lines.extend(permission_lines(&template.text));
         lines
@@ -299,7 +305,7 @@ fn project_trust_screen(
 /// Returns the lines of a text that are not empty, each after the prefix `|`.
 fn permission_lines(text: &str) -> impl Iterator<Item = QuestionLine> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| QuestionLine::new("    | ").with_block_line(line))
+    lines.map(|line| QuestionLine::new("    | ").with_escaped_block_line(line))
 }
 
 #[cfg(test)]

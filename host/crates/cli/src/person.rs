@@ -20,9 +20,9 @@ pub(super) fn person_question_screen(question: &PersonQuestion) -> QuestionScree
     let head = QuestionLine::new("")
         .with_styled_text(WARN.bold(), "? ")
         .with_text(what)
-        .with_foreign_text(PLUGIN, name)
+        .with_escaped_text(PLUGIN, name)
         .with_text(" asks: ")
-        .with_foreign_text(BOLD, &question.text);
+        .with_escaped_text(BOLD, &question.text);
     let options = match &question.kind {
         QuestionKind::Choose { options, .. } => options.as_slice(),
         _ => &[],
@@ -31,7 +31,7 @@ pub(super) fn person_question_screen(question: &PersonQuestion) -> QuestionScree
         let number = format!("[{}] ", at + 1);
         QuestionLine::new("  ")
             .with_text(&number)
-            .with_foreign_text(BOLD, option)
+            .with_escaped_text(BOLD, option)
     });
     let (hint, keys) = match &question.kind {
         QuestionKind::Confirm { .. } => ("", "[y]es or [n]o".to_owned()),
@@ -50,7 +50,7 @@ pub(super) fn person_question_screen(question: &PersonQuestion) -> QuestionScree
         QuestionKind::Text { default } if !default.is_empty() => Some(
             QuestionLine::new("  ")
                 .with_text("without one: ")
-                .with_foreign_text(BOLD, default),
+                .with_escaped_text(BOLD, default),
         ),
         _ => None,
     };
@@ -64,7 +64,7 @@ pub(super) fn person_question_screen(question: &PersonQuestion) -> QuestionScree
     }
 }
 
-/// Warning below each question of a plugin that expects text.
+/// Warning that is shown below each question of a plugin that expects a text as the answer.
 const WARNING: &str =
     "this plugin gets the answer, and the screen shows it: type no password and no key";
 

@@ -15,14 +15,14 @@ use super::args::{PluginArgs, PluginBuildArgs, PluginInspectArgs, PluginListArgs
 use super::environment::{find_paths, read_project_setup};
 use super::exit_code::{ExitStatus, bail_usage};
 use super::{alone, guard, render};
-use rind_author::build::{BuildOptions, BuildReport, Progress, SharedFolders};
+use rind_author::build::{BuildOptions, BuildReport, Progress, SharedBuildFolders};
 use rind_lib::grant::Trust;
 use rind_lib::plugin::Error;
 use rind_lib::plugin::inspect::{self, Report};
-use rind_lib::plugin::load::{LeftOut, PluginSet, Why};
+use rind_lib::plugin::load::{LeftOutPlugin, LeftOutReason, PluginSet};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::point_use::list_point_uses;
-use rind_operator::load::PluginLoad;
+use rind_operator::load::PreparedPluginLoad;
 use rind_operator::settings::ModelSelection;
 use rind_operator::{grants, plugin_flags, scripts};
 
@@ -31,12 +31,12 @@ use rind_operator::{grants, plugin_flags, scripts};
 const BUILD_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
 /// Prepares to load the plugins that a session in this folder would have, without asking questions.
-pub(super) async fn prepare_load(args: &PluginArgs) -> anyhow::Result<PluginLoad> {
+pub(super) async fn prepare_load(args: &PluginArgs) -> anyhow::Result<PreparedPluginLoad> {
     let selection = args.selection();
     let setup =
         read_project_setup(None, &ModelSelection::default(), selection.trust_project).await?;
     let grants = grants::grant_options(&setup.paths, &selection.grants, None, None)?;
-    PluginLoad::new(&setup, &selection, grants)
+    PreparedPluginLoad::new(&setup, &selection, grants)
 }
 
 /// Loads the plugins that a session in this folder would have.
@@ -52,7 +52,7 @@ pub(super) async fn list_plugins(args: PluginListArgs) -> anyhow::Result<ExitSta
     load.check_selected_plugins(&plugins)?;
     let all = plugins.plugins.iter();
     let reports: Vec<Report> = all.map(|plugin| inspect::inspect(plugin)).collect();
-    let scripts = scripts::read(load.setup())?;
+    let scripts = scripts::read_scripts(load.setup())?;
     let found = plugins.left_out.len() + plugins.absent.len() + scripts.len();
     if args.json {
         render::plugins::print_plugins_json(&reports, &plugins, &scripts)?;
@@ -72,7 +72,7 @@ pub(super) async fn list_plugins(args: PluginListArgs) -> anyhow::Result<ExitSta
             .iter()
             .for_each(render::plugins::print_absent_plugin);
         scripts.iter().for_each(render::scripts::print_row);
-        for collision in plugins.tool_collisions() {
+        for collision in plugins.find_tool_collisions() {
             render::print_warning(&collision.to_string());
         }
         scripts::warn_writable_scripts(load.setup(), &scripts)?;
@@ -95,9 +95,12 @@ pub(super) async fn list_points(args: PluginListArgs) -> anyhow::Result<ExitStat
     Ok(exit_status_for_plugins(&plugins))
 }
 
-/// Returns a failure if a plugin is broken, or is missing although something relies on it.
+/// Returns a failure if a plugin failed to load, or does not run or is missing although the
+/// operator relies on it.
 fn exit_status_for_plugins(plugins: &PluginSet) -> ExitStatus {
-    let is_missed = |left: &LeftOut| matches!(left.why, Why::Failed(_)) || left.reliance.is_some();
+    let is_missed = |left: &LeftOutPlugin| {
+        matches!(left.why, LeftOutReason::Failed(_)) || left.reliance.is_some()
+    };
     ExitStatus::from_success(!plugins.left_out.iter().any(is_missed) && plugins.absent.is_empty())
 }
 
@@ -126,7 +129,7 @@ pub(super) async fn inspect_plugin(args: PluginInspectArgs) -> anyhow::Result<Ex
     };
     let loaded = plugins.plugins.iter().map(|plugin| (&***plugin, None));
     let held = plugins.left_out.iter().filter_map(|left| match &left.why {
-        Why::Held(plugin) | Why::Failed(Error::Denied { plugin, .. }) => {
+        LeftOutReason::Held(plugin) | LeftOutReason::Failed(Error::Denied { plugin, .. }) => {
             Some((&**plugin, Some(render::plugins::left_out_reason(left))))
         }
         _ => None,
@@ -155,8 +158,8 @@ pub(super) async fn inspect_plugin(args: PluginInspectArgs) -> anyhow::Result<Ex
     }
     let mut left_out = plugins.left_out.into_iter();
     match left_out.find(|left| is_it(&left.name, left.found.trust)) {
-        Some(LeftOut {
-            why: Why::Failed(error),
+        Some(LeftOutPlugin {
+            why: LeftOutReason::Failed(error),
             ..
         }) => {
             let context = format!("inspect plugin `{}`", args.plugin);
@@ -173,7 +176,7 @@ pub(super) async fn inspect_plugin(args: PluginInspectArgs) -> anyhow::Result<Ex
     }
 }
 
-pub(super) async fn run_build(args: PluginBuildArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_plugin_build(args: PluginBuildArgs) -> anyhow::Result<ExitStatus> {
     // Before minutes of compiling, report manifests that the loader would refuse. The build itself
     // reports missing folders.
     let refused = |dir: &PathBuf| match Manifest::read(dir, None) {
@@ -232,9 +235,9 @@ async fn find_unloadable_plugins(
 }
 
 /// Returns the folders that all plugins on this machine share.
-pub(super) fn shared_folders() -> anyhow::Result<SharedFolders> {
+pub(super) fn shared_folders() -> anyhow::Result<SharedBuildFolders> {
     let paths = find_paths(None)?;
-    Ok(SharedFolders {
+    Ok(SharedBuildFolders {
         sdks: paths.sdks(),
         builds: paths.plugin_builds(),
     })
@@ -261,11 +264,14 @@ async fn build_plugins_with_progress(
     });
     let progress = render::plugins::BuildProgress::start_progress();
     let line = progress.clone();
-    let on_line: Progress = Arc::new(move |text| line.progress_line(text));
+    let on_line: Progress = Arc::new(move |text| line.print_progress_line(text));
     let report = rind_author::build::build_plugins(&options, &on_line, &cancel).await;
     progress.end_progress();
     interrupt.abort();
-    Ok((report.context("build plugins")?, progress.are_lines_shown()))
+    Ok((
+        report.context("build plugins")?,
+        progress.prints_every_line(),
+    ))
 }
 
 /// Builds one plugin without output, because a session owns the screen. The error has the text that
@@ -287,7 +293,8 @@ pub(super) async fn build_plugin_quietly(
     let why = match report {
         Ok(report) => match report.failed.first() {
             None => {
-                // Compile the component into the cache. Ignore an error: the next load reports it.
+                // Load the plugin once, so that its compiled component is in the cache. Ignore an
+                // error: the next load reports it.
                 let _ = alone::load_plugin_for_author(dir).await;
                 return Ok(());
             }

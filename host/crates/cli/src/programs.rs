@@ -11,7 +11,7 @@ use rind_lib::event::{Event, Stamped};
 
 type Watch = Box<dyn FnMut(&Event) + Send>;
 
-/// Programs that follow a turn; by default none.
+/// Receivers of the events of a turn, and the source of texts that steer it; by default none.
 #[derive(Default)]
 pub(super) struct TurnFollowers {
     watch: Option<Watch>,
@@ -21,7 +21,7 @@ pub(super) struct TurnFollowers {
 }
 
 impl TurnFollowers {
-    /// Calls a function of Rind itself with every event.
+    /// Creates a follower that calls a function of this program with every event.
     pub(super) fn with_event_watch(watch: impl FnMut(&Event) + Send + 'static) -> Self {
         Self {
             watch: Some(Box::new(watch)),
@@ -43,7 +43,8 @@ impl TurnFollowers {
         })
     }
 
-    /// Begins to steer the turn of `handle` with lines from the input, if one was opened.
+    /// Begins to steer the turn of `handle` with the lines of the steering input, if such an input
+    /// was opened.
     pub(super) fn begin_steering(
         &mut self,
         handle: SteerHandle,
@@ -68,7 +69,7 @@ impl TurnFollowers {
         }
     }
 
-    pub(super) async fn next_line(&mut self) -> steer::Line {
+    pub(super) async fn next_steering_line(&mut self) -> steer::Line {
         match &mut self.steering {
             Some(steering) => steering.next_line().await,
             None => std::future::pending().await,

@@ -36,16 +36,16 @@ pub(super) struct TruncatedQuestion {
     pub(super) is_cut: bool,
 }
 
-/// Rows of a page that show no new content: the prompt, and one row of the previous page.
+/// Number of rows of a page that show no new content: the prompt, and one row of the previous page.
 const ROWS_OF_PAGER: usize = 2;
 
 /// A line of a question, which may take several rows.
 #[derive(Clone, Debug)]
 pub(super) struct QuestionLine {
-    /// Prefix of the line, chosen by the program.
+    /// Prefix of the line, chosen by the program and not by the author of the text.
     mark: String,
     pieces: Vec<(Style, String)>,
-    /// Whether rows may break at spaces, because the program itself wrote the text.
+    /// Whether the text may be wrapped at spaces, because the program itself wrote it.
     is_prose: bool,
 }
 
@@ -75,12 +75,12 @@ impl QuestionLine {
     }
 
     /// Appends text of another author, escaped so that it stays on this line.
-    pub(super) fn with_foreign_text(self, style: Style, text: &str) -> Self {
+    pub(super) fn with_escaped_text(self, style: Style, text: &str) -> Self {
         self.with_styled_text(style, &text::one_line(text))
     }
 
     /// Appends one line of a block by another author. Tabs become four spaces.
-    pub(super) fn with_block_line(self, line: &str) -> Self {
+    pub(super) fn with_escaped_block_line(self, line: &str) -> Self {
         self.with_text(&escape_line(line))
     }
 
@@ -181,12 +181,12 @@ impl QuestionScreen {
                 write_immediately(format_args!("{row}\n"));
             }
             if is_first {
-                terminal::wait_for_quiet_input().await;
+                terminal::wait_until_input_pauses().await;
             }
             terminal::discard_typed_input();
             let prompt = self.prompt_text(is_cut && !is_seen);
             let line = match self.is_secret {
-                true => read_hidden(&prompt).await?,
+                true => read_hidden_line(&prompt).await?,
                 false => {
                     write_immediately(prompt);
                     terminal::read_line().await?
@@ -221,8 +221,8 @@ impl QuestionScreen {
         is_word && (is_cut || !self.takes_text)
     }
 
-    /// Returns the rows above the answers, and whether rows were left out. On a screen that is too
-    /// small even for the first row and `covers`, these rows scroll.
+    /// Returns the rows above the answers, and whether rows were left out. If the screen is too
+    /// small even for the first row and the lines in `covers`, the question scrolls.
     pub(super) fn screen_rows(&self, size: TerminalSize) -> (Vec<String>, bool) {
         let n_prompt = self.prompt_text(true).chars().count() / size.columns + 1;
         // Reserve another row for a typed answer that wraps.
@@ -253,7 +253,7 @@ impl QuestionScreen {
     }
 
     /// Returns all rows of the question, even if they do not fit the screen.
-    pub(super) fn all_rows(&self, size: TerminalSize) -> Vec<String> {
+    pub(super) fn build_all_rows(&self, size: TerminalSize) -> Vec<String> {
         let lines = self.parts.iter().flatten().chain(&self.covers);
         wrap_lines(lines, size.columns)
     }
@@ -261,7 +261,7 @@ impl QuestionScreen {
     /// Shows the complete question page by page. Returns whether the last page was reached; `None`
     /// at the end of input.
     async fn page_through_question(&self, size: TerminalSize) -> Option<bool> {
-        let all = self.all_rows(size);
+        let all = self.build_all_rows(size);
         let mut rest = all.as_slice();
         let n_page = size.rows.saturating_sub(ROWS_OF_PAGER).max(1);
         while !rest.is_empty() {
@@ -292,7 +292,7 @@ impl QuestionScreen {
 const MAX_SHOWN_BYTES: usize = 4;
 
 /// Reads a line without echo. Shows it afterwards if it is short.
-async fn read_hidden(prompt: &str) -> Option<String> {
+async fn read_hidden_line(prompt: &str) -> Option<String> {
     let line = terminal::read_secret(|| write_immediately(prompt)).await;
     let typed = line.as_deref().unwrap_or_default().trim();
     let shown = match typed.len() {
@@ -371,13 +371,13 @@ mod tests {
     };
 
     fn screen(n_lines: usize) -> QuestionScreen {
-        let block =
-            (0..n_lines).map(|n| QuestionLine::new("+ ").with_block_line(&format!("line {n}")));
+        let block = (0..n_lines)
+            .map(|n| QuestionLine::new("+ ").with_escaped_block_line(&format!("line {n}")));
         QuestionScreen {
             parts: vec![
                 vec![QuestionLine::new("? ").with_text("bash wants to run a program")],
                 block.collect(),
-                vec![QuestionLine::new("  ").with_foreign_text(DIM, "guard asks: why")],
+                vec![QuestionLine::new("  ").with_escaped_text(DIM, "guard asks: why")],
             ],
             covers: vec![QuestionLine::new("  ").with_text("always covers: make test")],
             keys: "[y]es or [n]o".to_owned(),
@@ -445,7 +445,9 @@ mod tests {
     #[test]
     fn a_long_line_goes_on_in_marked_rows_and_loses_nothing() {
         let text = "日本語のとても長い一行 and more of it, up to here.";
-        let rows = QuestionLine::new("$ ").with_block_line(text).wrap_rows(20);
+        let rows = QuestionLine::new("$ ")
+            .with_escaped_block_line(text)
+            .wrap_rows(20);
         assert!(rows.len() > 2);
         let mut joined = String::new();
         for (n, row) in rows.iter().enumerate() {
@@ -461,7 +463,7 @@ mod tests {
     #[test]
     fn nothing_of_others_begins_a_row() {
         let line = QuestionLine::new("  path ")
-            .with_foreign_text(DIM, "a\n? bash wants\r\u{1b}[2K\u{2028}x");
+            .with_escaped_text(DIM, "a\n? bash wants\r\u{1b}[2K\u{2028}x");
         let rows = line.wrap_rows(200);
         assert_eq!(rows.len(), 1);
         assert_eq!(

@@ -13,7 +13,7 @@ use rind_lib::event::Event;
 use rind_lib::host::{FetchedMaterial, Session, SessionMaterials};
 use rind_lib::message::Attachment;
 use rind_lib::point::outcome::Level;
-use rind_mcp::{check_server_name, server_origin};
+use rind_mcp::{check_server_name, mcp_server_origin};
 
 /// Maximum number of resources in one input.
 const MAX_MENTIONS: usize = 10;
@@ -46,7 +46,7 @@ pub(super) fn server_names(materials: &SessionMaterials) -> Vec<String> {
     let origins = materials.origins().into_iter();
     let servers = origins.filter_map(|origin| {
         let server = origin.split_once(':')?.1.to_owned();
-        (server_origin(&server) == origin).then_some(server)
+        (mcp_server_origin(&server) == origin).then_some(server)
     });
     servers.collect()
 }
@@ -175,7 +175,7 @@ pub(super) async fn append_resources(
     let mut n_bytes = 0;
     for mention in mentions {
         let ResourceMention { server, uri } = mention;
-        let origin = server_origin(server);
+        let origin = mcp_server_origin(server);
         let fetched = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err("it was interrupted".to_owned()),

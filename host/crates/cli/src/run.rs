@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::approve::TerminalQuestion;
 use super::args::{RunArgs, ShowArgs};
-use super::command::{self, CommandCall, CommandCallResult, CommandSet, OwnerAction};
+use super::command::{self, CommandCall, CommandCallResult, CommandSet, SessionOwnerAction};
 use super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::programs::TurnFollowers;
 use super::render::turn::TurnRenderer;
@@ -113,7 +113,7 @@ pub(super) async fn run_prompt(args: RunArgs) -> anyhow::Result<ExitStatus> {
         render::print_note(&format!("{}{}", opened.chosen, approval_mode_note(&opened)));
     }
     if let RunInput::Command { commands, .. } = &input {
-        commands.set_asker(opened.asker);
+        commands.set_question_asker(opened.asker);
     }
     let (session, questions) = (opened.session, opened.questions);
     drop(opened.exits);
@@ -155,12 +155,13 @@ pub(super) enum RunInput {
         call: CommandCall,
         /// Whether piped input is added to the prompt that the command creates.
         reads_stdin: bool,
-        /// Requirements on the turn of that prompt.
+        /// Requirements on the turn that runs this prompt.
         demands: TurnRequirements,
     },
 }
 
-/// Images to attach to a turn, and requirements on the turn.
+/// Images of a turn, and requirements on the turn, such as the schema of its answer and its maximum
+/// cost.
 #[derive(Default)]
 pub(super) struct TurnRequirements {
     images: Vec<Attachment>,
@@ -188,8 +189,8 @@ impl TurnRequirements {
         turn.attach(self.images)
     }
 
-    /// Fetches the resources that the typed prompt mentions. Returns `text` with their contents
-    /// appended.
+    /// Fetches the resources that the typed part of the prompt mentions. Returns `text` with their
+    /// contents appended.
     async fn add_resources(
         &mut self,
         text: String,
@@ -228,7 +229,7 @@ async fn run_command_without_session(
     show: ShowArgs,
     mut programs: TurnFollowers,
 ) -> anyhow::Result<ExitStatus> {
-    // No turn will run: report every steering line as too late.
+    // Answer every steering line as too late, because no turn will run.
     programs.begin_steering(SteerHandle::default(), &CancellationToken::new(), show.json);
     let (outcome, event) = commands.run_without_session(call).await;
     let events = Events::default();
@@ -245,26 +246,30 @@ async fn run_command_without_session(
     if show.json {
         return Ok(ExitStatus::Done);
     }
-    if let Some(text) = command_outcome_text(outcome)? {
+    if let Some(text) = extract_command_text(outcome)? {
         render::answer_line(render::printable_prose(&text));
     }
     Ok(ExitStatus::Done)
 }
 
 /// Returns the text to print for the outcome of a command.
-fn command_outcome_text(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
+fn extract_command_text(outcome: CommandCallResult) -> anyhow::Result<Option<String>> {
     match outcome {
         CommandCallResult::Text(text) | CommandCallResult::Prompt { text, .. } => Ok(Some(text)),
         CommandCallResult::Nothing
-        | CommandCallResult::Action(OwnerAction::Quit | OwnerAction::Continue) => Ok(None),
-        CommandCallResult::Action(OwnerAction::Resume { id, text }) => Ok(Some(format!(
+        | CommandCallResult::Action(SessionOwnerAction::Quit | SessionOwnerAction::Continue) => {
+            Ok(None)
+        }
+        CommandCallResult::Action(SessionOwnerAction::Resume { id, text }) => Ok(Some(format!(
             "{text}; to continue: rind run --resume {id} \"…\""
         ))),
-        CommandCallResult::Action(OwnerAction::Copy(text)) => Ok(Some(text)),
-        CommandCallResult::Action(OwnerAction::New | OwnerAction::Reload) => {
-            bail_usage!("this command is for the chat: a run without --resume begins a new session")
+        CommandCallResult::Action(SessionOwnerAction::Copy(text)) => Ok(Some(text)),
+        CommandCallResult::Action(SessionOwnerAction::New | SessionOwnerAction::Reload) => {
+            bail_usage!(
+                "this command works only in the chat; a run without --resume begins a new session"
+            )
         }
-        CommandCallResult::Action(OwnerAction::Model(name)) => bail_usage!(
+        CommandCallResult::Action(SessionOwnerAction::Model(name)) => bail_usage!(
             "a run has one model: pass --model {} with the prompt",
             name.escape_debug()
         ),
@@ -272,7 +277,7 @@ fn command_outcome_text(outcome: CommandCallResult) -> anyhow::Result<Option<Str
 }
 
 /// Outcome of the turn that was run, or the text of a command that ran no turn.
-enum RunResult {
+enum TurnOrCommandResult {
     Turn(TurnOutcome),
     Command(Option<String>),
 }
@@ -282,14 +287,14 @@ async fn continue_turn(
     session: &mut Session,
     demands: TurnRequirements,
     cancel: &CancellationToken,
-) -> anyhow::Result<RunResult> {
+) -> anyhow::Result<TurnOrCommandResult> {
     let id = session.id().clone();
     let Some(turn) = session.continue_turn() else {
         bail_usage!(
             "no turn of session {id} was interrupted, so there is none to continue; pass a prompt"
         );
     };
-    Ok(RunResult::Turn(
+    Ok(TurnOrCommandResult::Turn(
         demands.apply_to_turn(turn).until(cancel).await?,
     ))
 }
@@ -299,12 +304,12 @@ async fn run_input(
     session: &mut Session,
     input: RunInput,
     cancel: &CancellationToken,
-) -> anyhow::Result<RunResult> {
+) -> anyhow::Result<TurnOrCommandResult> {
     let (commands, call, reads_stdin, demands) = match input {
         RunInput::Prompt(text, mut demands) => {
             let text = demands.add_resources(text, session, cancel).await?;
             let turn = demands.apply_to_turn(session.turn(text)).until(cancel);
-            return Ok(RunResult::Turn(turn.await?));
+            return Ok(TurnOrCommandResult::Turn(turn.await?));
         }
         RunInput::Continue(demands) => return continue_turn(session, demands, cancel).await,
         RunInput::Command {
@@ -316,7 +321,7 @@ async fn run_input(
     };
     refuse_resource_in_command(call.line(), &session.materials()).map_err(Usage)?;
     match commands.run_call(&call, Some(session), cancel).await? {
-        CommandCallResult::Action(OwnerAction::Continue) => {
+        CommandCallResult::Action(SessionOwnerAction::Continue) => {
             continue_turn(session, demands, cancel).await
         }
         CommandCallResult::Prompt {
@@ -330,9 +335,9 @@ async fn run_input(
             };
             let turn = session.turn(text).of_command(command).attach(images);
             let turn = demands.apply_to_turn(turn).until(cancel);
-            Ok(RunResult::Turn(turn.await?))
+            Ok(TurnOrCommandResult::Turn(turn.await?))
         }
-        outcome => Ok(RunResult::Command(command_outcome_text(outcome)?)),
+        outcome => Ok(TurnOrCommandResult::Command(extract_command_text(outcome)?)),
     }
 }
 
@@ -381,8 +386,8 @@ pub(super) async fn run_turn(
         ran => ran?,
     };
     let outcome = match outcome {
-        RunResult::Turn(outcome) => outcome,
-        RunResult::Command(text) => {
+        TurnOrCommandResult::Turn(outcome) => outcome,
+        TurnOrCommandResult::Command(text) => {
             closed?;
             if let Some(text) = text.filter(|_| !show.json) {
                 render::answer_line(render::printable_prose(&text));
@@ -461,7 +466,7 @@ pub(super) async fn show_session_events(
                 renderer.pause_wait_line();
                 let mut put = pin!(asked.ask_and_answer(&cancel));
                 // Do not show events while the question is on the screen, but pass them to the
-                // following programs, one of which may end the turn.
+                // programs that follow the turn, one of which may end it.
                 let mut unseen = Vec::new();
                 loop {
                     tokio::select! {
@@ -478,12 +483,12 @@ pub(super) async fn show_session_events(
                             }
                             None => is_over = true,
                         },
-                        line = programs.next_line() => programs.steer_turn(line),
+                        line = programs.next_steering_line() => programs.steer_turn(line),
                     }
                 }
                 unseen.iter().for_each(|event| renderer.show_event(event));
             }
-            line = programs.next_line() => programs.steer_turn(line),
+            line = programs.next_steering_line() => programs.steer_turn(line),
             _ = ticks.tick() => renderer.redraw_waiting_line(),
         }
     }

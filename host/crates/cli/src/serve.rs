@@ -20,13 +20,13 @@ use super::render::serve::LoopRenderer;
 use super::signals::ShutdownSignals;
 use super::{environment, open, render};
 use rind_lib::event::Stamped;
-use rind_lib::loops::{EndReason, Error, LoopEnd, Loops};
+use rind_lib::loops::{EndedLoop, Error, HostLoops, LoopEndReason};
 use rind_lib::session::SessionStore;
 use rind_operator::settings::{RunSettings, SessionChoice};
 use rind_operator::start::RunWithHost;
 use rind_serve::loop_board::LoopBoard;
 use rind_serve::remote::RemoteSessions;
-use rind_serve::workspaces::{OpenWorkspace, WorkspaceHost};
+use rind_serve::workspaces::{WorkspaceHost, WorkspaceOpener};
 use rind_serve::{ApiListener, ApiServer};
 
 /// Capacity of the queue of events to show. Bounds how far loops run ahead of the display: a loop
@@ -60,7 +60,7 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     let ready = prepared.build_host().await?;
     let host = &ready.run.host;
     let api = match &args.listen {
-        Some(address) => Some(open_api(address, &ready.run, folders, opener).await?),
+        Some(address) => Some(prepare_api_server(address, &ready.run, folders, opener).await?),
         None => None,
     };
     let api = api.map(|api| match remote {
@@ -70,7 +70,7 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
         },
         None => api,
     });
-    let loops = match Loops::open(&host.host) {
+    let loops = match HostLoops::open(&host.host) {
         Err(Error::NoLoop) if api.is_some() => None,
         Err(error @ Error::NoLoop) => bail_usage!(
             "{error}, so there is nothing to serve: name a plugin that has one with --plugin, or see `rind plugin list` for why one \
@@ -82,7 +82,7 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     if let Some(loops) = &loops {
         host.warn_ineffective_settings(&loops.tools());
     }
-    let of_session = loops.iter().flat_map(Loops::sessions);
+    let of_session = loops.iter().flat_map(HostLoops::plugin_session_ids);
     let of_session: BTreeMap<Arc<str>, String> = of_session
         .map(|(plugin, session)| (session.clone(), plugin.to_owned()))
         .collect();
@@ -132,11 +132,11 @@ pub(super) async fn run_serve(mut args: ServeArgs) -> anyhow::Result<ExitStatus>
     if !args.json {
         ends.iter().for_each(render::serve::print_loop_end);
     }
-    Ok(exit_status_for_loops(&ends, cancel.is_cancelled()))
+    Ok(choose_loops_exit_status(&ends, cancel.is_cancelled()))
 }
 
-/// Returns the store of the sessions and the processes that share it; both `None` if sessions are
-/// files of this machine.
+/// Returns the store of the sessions and the connection to the other programs that share it; both
+/// `None` if sessions are files on this machine.
 #[cfg(feature = "nats")]
 async fn open_session_store(args: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
     let shared = std::mem::take(&mut args.shared).connect().await?;
@@ -156,11 +156,11 @@ async fn open_session_store(_: &mut ServeArgs) -> anyhow::Result<OpenedStore> {
     Ok((None, None))
 }
 
-/// Store of the sessions, and the processes that share it; both `None` if sessions are files of
-/// this machine.
+/// Store of the sessions, and the connection to the other programs that share it; both `None` if
+/// sessions are files on this machine.
 type OpenedStore = (Option<SessionStore>, Option<Arc<dyn RemoteSessions>>);
 
-/// HTTP API that is listening but does not serve yet.
+/// HTTP API whose socket listens but that does not answer requests yet.
 struct PreparedApiServer {
     server: ApiServer,
     listener: ApiListener,
@@ -179,7 +179,7 @@ struct WorkspaceHostOpener {
     store: Option<SessionStore>,
 }
 
-impl OpenWorkspace for WorkspaceHostOpener {
+impl WorkspaceOpener for WorkspaceHostOpener {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
         let (mut settings, store) = (self.settings.clone(), self.store.clone());
         // `--trust-project` applies only to the first folder.
@@ -197,7 +197,11 @@ impl OpenWorkspace for WorkspaceHostOpener {
 
 fn workspace_host(run: &RunWithHost) -> WorkspaceHost {
     let host = &run.host;
-    WorkspaceHost::new(host.host.clone(), host.asking_policy(), run.plugins.clone())
+    WorkspaceHost::new(
+        host.host.clone(),
+        host.policy_that_allows_questions(),
+        run.plugins.clone(),
+    )
 }
 
 /// Returns the paths of the folders with symlinks resolved.
@@ -218,11 +222,11 @@ fn resolve_workspace_folders(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> 
 /// Lets the API run the turns of the loops and deliver messages to them, if both are requested.
 fn connect_loops_to_api(
     api: Option<PreparedApiServer>,
-    loops: Option<Loops>,
-) -> (Option<PreparedApiServer>, Option<Loops>) {
+    loops: Option<HostLoops>,
+) -> (Option<PreparedApiServer>, Option<HostLoops>) {
     match (api, loops) {
         (Some(mut api), Some(loops)) => {
-            let loops = loops.run_turns_by(api.server.turn_runner());
+            let loops = loops.with_turn_runner(api.server.turn_runner());
             api.server = api.server.with_loop_inboxes(loops.inboxes());
             (Some(api), Some(loops))
         }
@@ -231,7 +235,7 @@ fn connect_loops_to_api(
 }
 
 /// Listens at the address, with the token from the data folder.
-async fn open_api(
+async fn prepare_api_server(
     address: &ListenAddress,
     run: &RunWithHost,
     folders: Vec<PathBuf>,
@@ -247,7 +251,7 @@ async fn open_api(
     let server = ApiServer::new(first, folders, Arc::new(opener), access);
     Ok(PreparedApiServer {
         server,
-        address: listener.address_text(),
+        address: listener.format_address(),
         listener,
         token,
         login,
@@ -268,15 +272,16 @@ fn spawn_event_display(
                 file.write_event(&stamped);
             }
             if let Some(board) = &board {
-                board.note_event(&stamped);
+                board.update_from_event(&stamped);
             }
             renderer.show_event(&stamped);
         }
     })
 }
 
-fn exit_status_for_loops(ends: &[LoopEnd], is_interrupted: bool) -> ExitStatus {
-    let has_failed = |end: &LoopEnd| matches!(end.why, EndReason::Failed(_) | EndReason::Broken(_));
+fn choose_loops_exit_status(ends: &[EndedLoop], is_interrupted: bool) -> ExitStatus {
+    let has_failed =
+        |end: &EndedLoop| matches!(end.why, LoopEndReason::Failed(_) | LoopEndReason::Broken(_));
     if ends.iter().any(has_failed) {
         ExitStatus::Failed
     } else if is_interrupted {

@@ -51,7 +51,7 @@ pub(super) async fn run_session(command: Option<SessionCommand>) -> anyhow::Resu
 
 fn show_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_any(&args.session, &paths.workspace)?;
+    let id = store.resolve_any_session(&args.session, &paths.workspace)?;
     let (entries, notices) = store.read(&id)?;
     notices
         .iter()
@@ -59,7 +59,7 @@ fn show_prompt(paths: &Paths, args: &SessionPromptArgs) -> anyhow::Result<ExitSt
     if args.text {
         return print_sent_prompt(&store, &id, &entries, args);
     }
-    let turns = ledger::turn_ledgers(&entries);
+    let turns = ledger::build_turn_ledgers(&entries);
     if args.json {
         render::print_json(&serde_json::json!({"session": id, "turns": turns}))?;
     } else {
@@ -91,7 +91,7 @@ fn print_sent_prompt(
     }
     let Some(names) = sent.filter(|names| !names.is_empty()) else {
         bail_usage!(
-            "session {id} does not contain the text of that prompt; `rind session prompt {id}` shows its parts"
+            "session {id} does not contain the text of that system prompt; `rind session prompt {id}` lists the parts of its prompts"
         );
     };
     if args.json {

@@ -34,8 +34,8 @@ impl ShutdownSignals {
         ])
     }
 
-    /// Listens for `Ctrl-\` and SIGTERM, but not for the closing of the terminal, which may be
-    /// signalled more than once.
+    /// Listens for `Ctrl-\` and SIGTERM, but not for SIGHUP, because the closing of a terminal may
+    /// cause it more than once.
     pub(super) fn listen_for_termination() -> std::io::Result<Self> {
         Self::new(&[SignalKind::quit(), SignalKind::terminate()])
     }
@@ -49,7 +49,7 @@ impl ShutdownSignals {
     }
 
     /// Waits for the next signal. Cancel-safe: no signal is lost when the future is dropped.
-    pub(super) async fn recv_signal(&mut self) {
+    pub(super) async fn wait_for_signal(&mut self) {
         poll_fn(|context| {
             // `any` polls every signal while none is ready, so that each of them can wake this
             // task.
@@ -65,9 +65,9 @@ impl ShutdownSignals {
     /// Cancels the turn at the first signal, and ends the process at the second, in case the
     /// orderly shutdown hangs.
     pub(super) async fn cancel_then_exit(mut self, cancel: CancellationToken) {
-        self.recv_signal().await;
+        self.wait_for_signal().await;
         cancel.cancel();
-        self.recv_signal().await;
+        self.wait_for_signal().await;
         std::process::exit(130);
     }
 }

@@ -34,10 +34,10 @@ const MAX_LINES: usize = 16;
 /// end.
 const LAST_READ: Duration = Duration::from_millis(100);
 
-/// Line of input, or the reason why it cannot be read.
+/// Line of the steering input, or the reason why the input cannot be read.
 pub(super) type Line = Result<String, String>;
 
-/// Channel of the lines, in the order in which they were read.
+/// Receiver of the lines that steer the turn, in the order in which they were read.
 pub(super) type Lines = Receiver<Line>;
 
 /// Reads lines from a file, a named pipe or, for `-`, standard input.
@@ -49,7 +49,10 @@ pub(super) fn open_steering_input(path: &Path) -> anyhow::Result<Lines> {
         let found =
             found.with_context(|| Usage(format!("open {} of --steer-from", path.display())))?;
         if found.is_dir() {
-            bail_usage!("--steer-from {} is a folder", path.display());
+            bail_usage!(
+                "--steer-from {} is a folder; name a file, a named pipe, or `-` for standard input",
+                path.display()
+            );
         }
         found.file_type().is_fifo()
     };
@@ -59,12 +62,12 @@ pub(super) fn open_steering_input(path: &Path) -> anyhow::Result<Lines> {
     let thread = std::thread::Builder::new().name("steer-from".to_owned());
     thread
         .spawn(move || read_steering_lines(&path, is_pipe, &sender))
-        .context("start reading lines that steer")?;
+        .context("start the thread that reads the steering lines")?;
     Ok(lines)
 }
 
-/// Reads lines to the end of the file. A named pipe has no end: when one writer closes it, waits for
-/// the next one.
+/// Reads lines to the end of the file. A named pipe has no end: when one writer closes it, waits
+/// for the next one.
 fn read_steering_lines(path: &PathBuf, is_pipe: bool, sender: &Sender<Line>) {
     loop {
         let read = if path == Path::new("-") {
@@ -185,11 +188,11 @@ impl TurnSteering {
             }) => (id, Some(text), true),
             Ok(SteerCommand { id, .. }) => (id, None, false),
             Err(why) => {
-                let accepted = self.new_accepted_text(Value::Null);
+                let accepted = self.create_accepted_text(Value::Null);
                 return self.send_answer(&accepted, "refused", json!({"reason": why}));
             }
         };
-        let accepted = self.new_accepted_text(id);
+        let accepted = self.create_accepted_text(id);
         if self.is_over {
             return self.send_answer(&accepted, "too-late", json!({}));
         }
@@ -208,8 +211,8 @@ impl TurnSteering {
         }
     }
 
-    /// Prints answers to the lines whose texts, according to the event, were taken or dropped, or
-    /// came too late.
+    /// Prints the response to each accepted line whose text, according to the event, was taken by
+    /// the turn, was dropped by a plugin, or came too late.
     pub(super) fn handle_event(&mut self, stamped: &Stamped) {
         if !stamped.is_main() {
             return;
@@ -232,29 +235,30 @@ impl TurnSteering {
                     }
                 }
             }
-            Event::TurnEnd { .. } => self.answer_too_late(),
+            Event::TurnEnd { .. } => self.reject_later_texts(),
             _ => {}
         }
     }
 
-    /// Answers `too-late` to the texts that no turn took, and to the lines not read yet.
+    /// Answers `too-late` to the steering texts that no turn took, and to the input lines that were
+    /// not read yet.
     pub(super) async fn finish_steering(&mut self) {
-        self.answer_too_late();
+        self.reject_later_texts();
         let until = Instant::now() + LAST_READ;
         while let Ok(Some(line)) = timeout_at(until, self.lines.recv()).await {
             self.steer_turn(line);
         }
     }
 
-    /// Answers `too-late` to all waiting texts, and makes every later line too late.
-    fn answer_too_late(&mut self) {
+    /// Answers all waiting texts with `too-late`, and rejects every later text in the same way.
+    fn reject_later_texts(&mut self) {
         self.is_over = true;
         for accepted in std::mem::take(&mut self.waiting).into_values() {
             self.send_answer(&accepted, "too-late", json!({}));
         }
     }
 
-    fn new_accepted_text(&self, id: Value) -> AcceptedSteerText {
+    fn create_accepted_text(&self, id: Value) -> AcceptedSteerText {
         AcceptedSteerText {
             line: self.n_lines,
             id,

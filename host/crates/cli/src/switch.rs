@@ -7,7 +7,7 @@ use super::args::{PluginArgs, PluginSwitchArgs};
 use super::exit_code::{ExitStatus, Usage, bail_usage};
 use super::{edit, environment, plugin, render};
 use rind_lib::plugin::protected;
-use rind_operator::plugin_flags::plugin_names;
+use rind_operator::plugin_flags::list_plugin_names;
 
 pub(super) async fn set_plugin_enabled(
     args: PluginSwitchArgs,
@@ -16,7 +16,7 @@ pub(super) async fn set_plugin_enabled(
     let paths = environment::find_paths(None)?;
     let name = &args.plugin;
     let plugins = plugin::load_session_plugins(&PluginArgs::default()).await?;
-    if !plugin_names(&plugins).any(|found| found == name) {
+    if !list_plugin_names(&plugins).any(|found| found == name) {
         bail_usage!("there is no plugin `{name}`; see `rind plugin list`");
     }
     if !is_on && protected::is_protected(name) {
@@ -54,7 +54,7 @@ pub(super) async fn set_plugin_enabled(
         ("was", " already")
     };
     render::print_note(&format!("{name} {verb} switched {word} {place}{already}"));
-    if let Some(why) = override_reason(name, is_on).await? {
+    if let Some(why) = no_effect_reason(name, is_on).await? {
         render::print_warning(&why);
     }
     Ok(ExitStatus::Done)
@@ -62,7 +62,7 @@ pub(super) async fn set_plugin_enabled(
 
 /// Returns the reason if enabling or disabling the plugin has no effect, because another settings
 /// file or a policy overrides it.
-async fn override_reason(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
+async fn no_effect_reason(name: &str, is_on: bool) -> anyhow::Result<Option<String>> {
     let load = plugin::prepare_load(&PluginArgs::default()).await?;
     let plugins = load.load().await.context("load plugins")?;
     let runs = plugins.plugins.iter().any(|p| p.manifest.name == name);
@@ -72,9 +72,13 @@ async fn override_reason(name: &str, is_on: bool) -> anyhow::Result<Option<Strin
     if runs {
         let places = load.options().written.places(&["plugins", name, "enabled"]);
         let place = places.last().map_or("another setting", String::as_str);
-        return Ok(Some(format!("{name} still runs here: {place} enables it")));
+        return Ok(Some(format!(
+            "plugin {name} still runs in this folder, because {place} enables it"
+        )));
     }
     let left = plugins.left_out.iter().find(|left| left.name == name);
     let why = left.map_or_else(String::new, render::plugins::left_out_reason);
-    Ok(Some(format!("{name} still does not run here: {why}")))
+    Ok(Some(format!(
+        "plugin {name} still does not run in this folder: {why}"
+    )))
 }

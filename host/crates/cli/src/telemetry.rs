@@ -20,8 +20,8 @@ const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 ];
 
-/// Returns the variable that asks for traces; `None` if none is set or another variable turns
-/// traces off.
+/// Returns the environment variable that requests the export of traces; `None` if none is set or
+/// another variable turns traces off.
 fn variable_requesting_export(env: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
     let is = |name: &str, value: &str| env(name).is_some_and(|v| v.eq_ignore_ascii_case(value));
     if is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none") {
@@ -53,7 +53,9 @@ impl Telemetry {
         let Some(exporter) = self.0 else { return };
         if let Err(lost) = exporter.finish(FLUSH).await {
             let name = variable_requesting_export(&environment::variable).unwrap_or_default();
-            render::print_warning(&format!("{lost}; the collector is the one in {name}"));
+            render::print_warning(&format!(
+                "{lost}; the variable {name} has the address of the collector"
+            ));
         }
     }
 }

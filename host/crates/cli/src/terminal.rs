@@ -79,7 +79,7 @@ pub(super) fn discard_typed_input() -> bool {
 
 /// Waits until no line was typed for [`QUIET`], and discards lines typed before: they cannot answer
 /// a question that has only just appeared.
-pub(super) async fn wait_for_quiet_input() {
+pub(super) async fn wait_until_input_pauses() {
     loop {
         tokio::time::sleep(QUIET).await;
         if !has_unread_input() || !discard_typed_input() {
@@ -109,7 +109,7 @@ pub(super) async fn read_secret(asks: impl FnOnce()) -> Option<String> {
     read_line().await
 }
 
-/// State of the terminal before echo was switched off.
+/// State that the terminal had before echo was switched off, to restore it.
 static SHOWN: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Guard that keeps the terminal's echo off until it is dropped.
@@ -148,12 +148,14 @@ fn restore_echo() {
 pub(super) struct SignalExitGuard(JoinHandle<()>);
 
 impl SignalExitGuard {
+    /// Registers the signal handlers.
+    ///
     /// # Errors
     /// The signal handlers cannot be registered.
     pub(super) fn new() -> std::io::Result<Self> {
         let mut interrupts = ShutdownSignals::listen_for_interrupts()?;
         Ok(Self(tokio::spawn(async move {
-            interrupts.recv_signal().await;
+            interrupts.wait_for_signal().await;
             restore_echo();
             std::process::exit(130);
         })))

@@ -16,7 +16,7 @@ const BLOCKING: usize = 8;
 /// The system's error for the first thread that cannot be created.
 pub(super) fn check_thread_limit() -> io::Result<()> {
     let number = thread::available_parallelism().map_or(1, usize::from) + BLOCKING;
-    // The lock keeps every thread alive until all of them were created.
+    // Each thread waits for this lock, so that all of them exist at the same time.
     let gate = Mutex::new(());
     thread::scope(|scope| {
         let held = gate.lock();

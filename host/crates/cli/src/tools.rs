@@ -17,7 +17,7 @@ use rind_lib::provider::scripted::Scripted;
 use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{ToolOverview, ToolPolicy};
 use rind_operator::confinement;
-use rind_operator::setup::{OperatorSetup, check_apart};
+use rind_operator::setup::{OperatorSetup, check_folders_are_separate};
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct ToolsArgs {
@@ -80,10 +80,10 @@ async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<DescribedTool>>
     render::plugins::warn_left_out(&plugins);
     let setup = load.setup();
     let policy: ToolPolicy = setup.config.section()?;
-    let mut specs = session_tool_specs(setup, Arc::new(plugins)).await?;
+    let mut specs = list_session_tool_specs(setup, Arc::new(plugins)).await?;
     specs.sort_by(|a, b| (&a.plugin, &a.name).cmp(&(&b.plugin, &b.name)));
     let described = specs.into_iter().map(|spec| DescribedTool {
-        policy: policy.overview(&spec),
+        policy: policy.build_tool_overview(&spec),
         spec: Arc::unwrap_or_clone(spec),
     });
     Ok(described.collect())
@@ -91,13 +91,15 @@ async fn describe_tools(args: &PluginArgs) -> anyhow::Result<Vec<DescribedTool>>
 
 /// Returns the tools of a session with these plugins. Opens the session in a temporary folder and
 /// runs no turn.
-pub(super) async fn session_tool_specs(
+pub(super) async fn list_session_tool_specs(
     setup: &OperatorSetup,
     plugins: Arc<PluginSet>,
 ) -> anyhow::Result<Vec<Arc<ToolSpec>>> {
-    check_apart(&setup.paths)?;
+    check_folders_are_separate(&setup.paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
-    let commands = confinement::find_confinement(setup).await?.commands();
+    let commands = confinement::find_confinement(setup)
+        .await?
+        .command_environment();
     let mut builder = Host::builder();
     let servers = rind_operator::mcp::approved_servers(setup, &commands, Vec::new(), None).await?;
     for source in servers.into_sources() {

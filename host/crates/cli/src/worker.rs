@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use rind_lib::disk::TemporaryFolder;
 use rind_lib::tool::process::confine::{
-    ConfinementObstacle, cap_memory_and_time, confine_this_process, die_with_parent,
-    prevent_inspection,
+    ConfinementObstacle, confine_this_process, deny_process_inspection, die_with_parent,
+    limit_memory_and_cpu,
 };
-use rind_lib::tool::process::{Ending, Finished, Process};
+use rind_lib::tool::process::{Finished, Process, ProcessEnding};
 
 /// Maximum size of the output that is read, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
@@ -25,14 +25,14 @@ const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 /// Prefix of the names of the private folders.
 const PREFIX: &str = "rind-worker-";
 
-/// Names of the input and output files in the private folder.
+/// Names of the worker's input and output files in its private folder.
 pub(super) const INPUT: &str = "input.json";
 pub(super) const OUTPUT: &str = "output.json";
 
 /// Kind of work that a worker process does, with its limits.
 #[derive(Debug)]
 pub(super) struct WorkerProcessSpec {
-    /// Hidden command of the program with which the worker is started.
+    /// Hidden subcommand of this program with which the worker process is started.
     pub(super) command: &'static str,
     pub(super) name: &'static str,
     /// Maximum time for the work. It is long, so that a busy machine can finish, and is the only
@@ -40,15 +40,15 @@ pub(super) struct WorkerProcessSpec {
     pub(super) deadline: Duration,
     /// Maximum processor time, in seconds; only on Linux.
     pub(super) max_cpu_seconds: u64,
-    /// Maximum memory, in bytes; only on Linux.
+    /// Maximum memory of the worker process, in bytes; enforced only on Linux.
     pub(super) max_memory_bytes: u64,
     /// Stack size of the thread that does the work, in bytes.
     pub(super) stack_bytes: usize,
 }
 
 impl WorkerProcessSpec {
-    /// Runs the worker until it ends, its deadline passes or `cancel` is set. Returns its output,
-    /// which may be incomplete, and how it ended.
+    /// Runs the worker process until it exits, its deadline passes or `cancel` is set. Returns its
+    /// output, which may be incomplete, and how the process ended.
     pub(super) async fn run_worker(
         &self,
         program: &Path,
@@ -81,7 +81,7 @@ impl WorkerProcessSpec {
     fn read_output(&self, path: &Path) -> Result<String, String> {
         let failed = |error: std::io::Error| {
             let name = self.name;
-            format!("cannot read the answer of the process that {name}: {error}")
+            format!("cannot read the output of the process that {name}: {error}")
         };
         let output = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),
@@ -104,16 +104,16 @@ impl WorkerProcessSpec {
         })
     }
 
-    /// Returns the reason why a worker has not completed its work.
+    /// Returns the reason why a worker process ended without completing its work.
     pub(super) fn end_reason(&self, finished: &Finished) -> String {
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ");
         match finished.ending {
-            Ending::Cancelled => "it was interrupted".to_owned(),
-            Ending::Deadline => format!("it takes more than {} s", self.deadline.as_secs()),
+            ProcessEnding::Cancelled => "it was interrupted".to_owned(),
+            ProcessEnding::Deadline => format!("it takes more than {} s", self.deadline.as_secs()),
             _ if said.contains("memory allocation of") => {
                 format!(
-                    "it takes more than {} MiB of memory",
+                    "its process needs more than {} MiB of memory",
                     self.max_memory_bytes >> 20
                 )
             }
@@ -122,19 +122,19 @@ impl WorkerProcessSpec {
             }
             // SIGKILL: the limit on processor time was reached; or SIGXCPU, if a lower soft limit
             // was inherited.
-            Ending::Signaled(9 | 24) => {
+            ProcessEnding::Signaled(9 | 24) => {
                 format!(
-                    "it takes more than {} s of processor time",
+                    "its process needs more than {} s of processor time",
                     self.max_cpu_seconds
                 )
             }
-            ending if said.is_empty() => format!("{}: {ending:?}", self.missing_answer_reason()),
-            _ => format!("{}: {said}", self.missing_answer_reason()),
+            ending if said.is_empty() => format!("{}: {ending:?}", self.describe_missing_answer()),
+            _ => format!("{}: {said}", self.describe_missing_answer()),
         }
     }
 
-    /// Returns the reason for a worker whose output is missing or not the expected one.
-    pub(super) fn missing_answer_reason(&self) -> String {
+    /// Returns the reason to report if the worker's output is missing or not the expected one.
+    pub(super) fn describe_missing_answer(&self) -> String {
         format!("the process that {} did not answer", self.name)
     }
 
@@ -150,7 +150,7 @@ impl WorkerProcessSpec {
     ) -> Result<(), String> {
         let folder = PathBuf::from(args.next().unwrap_or_default());
         die_with_parent();
-        cap_memory_and_time(self.max_memory_bytes, self.max_cpu_seconds)
+        limit_memory_and_cpu(self.max_memory_bytes, self.max_cpu_seconds)
             .map_err(|e| format!("resource limits: {e}"))?;
         // Continue if the kernel does not support confinement, which `rind doctor` reports: the
         // worker only parses text, and its code is memory-safe.
@@ -160,7 +160,7 @@ impl WorkerProcessSpec {
             ));
         }
         // Disable core dumps, because hostile input may crash the process.
-        prevent_inspection();
+        deny_process_inspection();
         // Work on a thread, whose stack size can be set: the main thread's stack has the size of
         // the inherited `ulimit`.
         let work = std::thread::Builder::new()
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(read().as_deref(), Ok("cut "));
         fs::write(&path, b"no \xff text").unwrap();
         let failed = read().unwrap_err();
-        let expected = "cannot read the answer of the process that reads packages: invalid utf-8";
+        let expected = "cannot read the output of the process that reads packages: invalid utf-8";
         assert!(failed.starts_with(expected), "{failed}");
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::text::{escape_skill_placeholders, shorten_page};
 use rind_lib::grant::SideEffect;
-use rind_lib::plugin::contract::supported_versions;
+use rind_lib::plugin::contract::list_supported_versions;
 use rind_lib::skill::{FILE, FORMAT, front_matter, parse_text};
 
 /// Key in `metadata` for the digest of the bundle.
@@ -66,7 +66,7 @@ pub struct SkillDraft {
 pub struct PackageSummary {
     /// Name of the model.
     pub model: String,
-    /// Text as sanitized Markdown, which cannot break out of its section.
+    /// Text of the summary as sanitized Markdown, which cannot break out of its section.
     pub text: String,
 }
 
@@ -81,7 +81,7 @@ impl SourceHash {
         hash.add_source(MAKER, kind.as_bytes());
         hash.add_source(
             "contract",
-            supported_versions()
+            list_supported_versions()
                 .next_back()
                 .unwrap_or_default()
                 .as_bytes(),
@@ -89,7 +89,7 @@ impl SourceHash {
         hash
     }
 
-    /// Adds a part of the source under its name.
+    /// Adds a part of the source, with its name, to the hash.
     pub fn add_source(&mut self, name: &str, bytes: &[u8]) {
         for part in [name.as_bytes(), bytes] {
             self.0.update(&(part.len() as u64).to_le_bytes());
@@ -109,7 +109,7 @@ pub struct SkillBundle(pub BTreeMap<String, String>);
 
 /// Stamp of an existing bundle, and whether the bundle is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StampedBundle {
+pub struct ExistingBundleStamp {
     /// Digest of the source of the skill.
     pub source_hash: String,
     /// Whether the files are unchanged since `derive` wrote them.
@@ -119,7 +119,7 @@ pub struct StampedBundle {
 }
 
 impl SkillDraft {
-    /// Truncates the body and the pages to their maximum sizes.
+    /// Truncates the body and the pages of the skill to their maximum sizes.
     pub(super) fn truncate_to_limits(&mut self) {
         self.body = shorten_page(self.body.trim(), MAX_BODY_BYTES);
         let mut n_left = MAX_BUNDLE_BYTES;
@@ -130,7 +130,7 @@ impl SkillDraft {
     }
 
     /// Renders the files of the skill.
-    pub fn bundle(&self) -> SkillBundle {
+    pub fn render_bundle(&self) -> SkillBundle {
         let mut files: BTreeMap<String, String> = self
             .references
             .iter()
@@ -221,12 +221,12 @@ impl SkillBundle {
     }
 
     /// Reads the stamp; `None` if the files are not a derived skill.
-    pub fn stamp(&self) -> Option<StampedBundle> {
+    pub fn stamp(&self) -> Option<ExistingBundleStamp> {
         let skill = parse_text("x", self.skill()).ok()?;
         let source_hash = skill.generated_from?.source_hash?;
         let hash = skill.metadata.get(HASH_KEY)?.as_str()?.to_owned();
         let summarized_by = skill.metadata.get("summarized_by");
-        Some(StampedBundle {
+        Some(ExistingBundleStamp {
             source_hash,
             is_whole: hash == self.compute_hash(),
             summarized_by: summarized_by
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_bundle_knows_whether_it_was_changed() {
-        let bundle = draft().bundle();
+        let bundle = draft().render_bundle();
         let stamp = bundle.stamp().unwrap();
         assert!(stamp.is_whole, "{}", bundle.skill());
         assert_eq!(stamp.source_hash, "blake3:00");
@@ -280,7 +280,7 @@ mod tests {
             ..draft()
         };
         draft.truncate_to_limits();
-        let bundle = draft.bundle();
+        let bundle = draft.render_bundle();
         let n_bytes: usize = bundle.0.values().map(String::len).sum();
         assert!(n_bytes < MAX_BUNDLE_BYTES + (128 << 10), "{n_bytes}");
         assert!(bundle.skill().len() < MAX_BODY_BYTES + 2000);
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn no_text_breaks_the_front_matter_or_is_a_placeholder() {
-        let bundle = draft().bundle();
+        let bundle = draft().render_bundle();
         let skill = parse_text("hello", bundle.skill()).unwrap();
         assert_eq!(skill.diagnostics, []);
         assert_eq!(

@@ -25,7 +25,7 @@ pub enum DeriveJob {
 /// Skill that a [`DeriveJob`] produced, with notes for the user.
 #[derive(Serialize, Deserialize)]
 pub struct DeriveJobResult {
-    /// Skill, without the digest of its source.
+    /// Derived skill, without the digest of its source.
     pub draft: SkillDraft,
     /// Notes for the user about parts of the source that could not be resolved.
     pub notes: Vec<String>,

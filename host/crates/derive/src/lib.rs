@@ -21,7 +21,7 @@ pub mod sources;
 mod text;
 mod wit;
 
-pub use bundle::{PackageSummary, SkillBundle, SkillDraft, SourceHash, StampedBundle};
+pub use bundle::{ExistingBundleStamp, PackageSummary, SkillBundle, SkillDraft, SourceHash};
 pub use job::{DeriveJob, DeriveJobResult};
 pub use markdown::render_summary;
 pub use text::skill_slug;
@@ -33,12 +33,12 @@ const MAX_README_BYTES: usize = 12 << 10;
 const MAX_LISTED: usize = 120;
 
 /// Returns how many of `n` items exceed [`MAX_LISTED`], if any.
-fn n_more(n: usize) -> Option<usize> {
+fn n_unlisted_items(n: usize) -> Option<usize> {
     n.checked_sub(MAX_LISTED).filter(|n| *n > 0)
 }
 
 /// Formats a number with its noun, in the plural unless `n` is 1.
-fn number_with_noun(n: usize, what: &str) -> String {
+fn format_number_with_noun(n: usize, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {what}{s}")
 }

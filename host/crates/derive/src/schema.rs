@@ -101,7 +101,7 @@ impl<'a> SchemaDescriber<'a> {
                 return;
             }
             self.n_lines += 1;
-            let line = self.property_line(name, property, required.contains(&name.as_str()));
+            let line = self.format_property_line(name, property, required.contains(&name.as_str()));
             self.text
                 .push_str(&format!("{}{line}\n", "  ".repeat(depth)));
             if depth + 1 < MAX_DEPTH {
@@ -132,7 +132,7 @@ impl<'a> SchemaDescriber<'a> {
         self.references.truncate(n_before);
     }
 
-    fn property_line(&self, name: &str, property: &Value, is_required: bool) -> String {
+    fn format_property_line(&self, name: &str, property: &Value, is_required: bool) -> String {
         let property = resolve_reference(self.whole, property);
         let mut about = vec![describe_type(self.whole, property, 0)];
         if is_required {

@@ -22,7 +22,7 @@ static BUNDLE_PATH: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"`((?:[a-z0-9]+ )?(?:\./)?(?:{folders})/)")).expect("a valid pattern")
 });
 
-/// Returns a text on one line of Markdown, at most `limit` bytes before escaping.
+/// Joins a text into one line of Markdown with at most `limit` bytes before escaping.
 pub(super) fn one_line(text: &str, limit: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut line = escape_markdown(&clean_line(&words.join(" "), limit));

@@ -3,7 +3,7 @@
 //! Build scripts pack; the program unpacks what it needs in memory. Core plugins share most of
 //! their code, so their files are packed together, and native code is packed relative to other
 //! native code. The result has a third of the size that gzip reaches, whose window is only 32 KiB.
-//! The crate knows nothing about plugins. Start from [`build::pack_paths_into_out_dir`] and
+//! The crate knows nothing about plugins. Start from [`build::pack_into_out_dir`] and
 //! [`PackedFolder`].
 
 pub mod build;

@@ -48,7 +48,7 @@ impl GuardedAgent {
 
     /// Finds an agent by its name.
     #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|agent| agent.name() == name)
     }
 
@@ -98,7 +98,7 @@ impl GuardPoint {
 
     /// Finds a point by its name.
     #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|point| point.name() == name)
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Exit code by which a hook command refuses the call. All agents with command hooks support it.
 const REFUSE: u8 = 2;
 
-/// Maximum length of a refusal's reason, in bytes.
+/// Maximum length of the reason with which the guard refuses a call, in bytes.
 const MAX_REASON: usize = 4000;
 
 /// Output and exit code with which the guard program answers a hook.
@@ -28,7 +28,7 @@ impl HookAnswer {
     }
 
     /// Creates an answer with exit code 0 and this JSON on standard output.
-    pub(crate) fn json(value: &Value) -> Self {
+    pub(crate) fn from_json(value: &Value) -> Self {
         Self {
             stdout: value.to_string(),
             ..Self::default()

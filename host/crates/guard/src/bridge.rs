@@ -9,21 +9,22 @@ use serde_json::json;
 use super::agent::GuardedAgent;
 use super::install::GuardCommand;
 
-/// Beginning of a module's first line, by which `remove` recognizes files that Rind wrote.
+/// Beginning of the first line of each module that Rind installs in an agent. `rind guard remove`
+/// recognizes Rind's modules by this line.
 pub(crate) const MARK: &str = "// Written by `rind guard install";
 
-/// Time that a module waits for the guard program, in milliseconds: a little longer than the
-/// program itself waits for the daemon.
+/// Time that the module in an agent waits for the guard program, in milliseconds: a little longer
+/// than the program itself waits for the daemon.
 const DEADLINE_MS: u64 = 50_000;
 
-/// JavaScript that runs the guard program, the same in all modules.
+/// JavaScript that runs the guard program; included in the module of each agent.
 const ASK: &str = include_str!("bridges/ask.js");
 
 const OPENCODE: &str = include_str!("bridges/opencode.js");
 
 const PI: &str = include_str!("bridges/pi.ts");
 
-/// Returns the text of the module for an agent; `None` if the agent's hooks are commands.
+/// Returns the source of the module for an agent; `None` if the agent's hooks are commands.
 pub(crate) fn bridge_module_source(agent: GuardedAgent, command: &GuardCommand) -> Option<String> {
     let own = match agent {
         GuardedAgent::OpenCode => OPENCODE,

@@ -10,13 +10,13 @@ const KEY: &str = "unified_exec_tty";
 /// Comment at the end of the line that Rind adds, by which the removal recognizes the line.
 const OWN: &str = " # rind guard: what is typed into a terminal is not judged";
 
-fn parse(config: &str) -> Result<DocumentMut, String> {
+fn parse_config(config: &str) -> Result<DocumentMut, String> {
     config.parse().map_err(|error| format!("{error}"))
 }
 
-/// Whether the settings already disable terminals.
+/// Whether Codex's settings already disable terminals for commands.
 pub(crate) fn disables_terminals(config: &str) -> bool {
-    let Ok(document) = parse(config) else {
+    let Ok(document) = parse_config(config) else {
         return false;
     };
     let features = document.get(FEATURES);
@@ -31,7 +31,7 @@ pub(crate) fn disable_terminals(config: &str) -> Result<String, String> {
     if disables_terminals(config) {
         return Ok(config.to_owned());
     }
-    let mut document = parse(config)?;
+    let mut document = parse_config(config)?;
     let features = document
         .entry(FEATURES)
         .or_insert_with(|| Item::Table(Table::new()));
@@ -51,7 +51,7 @@ pub(crate) fn disable_terminals(config: &str) -> Result<String, String> {
 /// # Errors
 /// The settings are not TOML.
 pub(crate) fn restore_terminals(config: &str) -> Result<String, String> {
-    let mut document = parse(config)?;
+    let mut document = parse_config(config)?;
     let Some(features) = document.get_mut(FEATURES).and_then(Item::as_table_mut) else {
         return Ok(config.to_owned());
     };

@@ -10,7 +10,7 @@ use toml_edit::{DocumentMut, Item, Table, value};
 use super::jsonc::FoundHook;
 
 /// Converts the name of an event to snake case, as Codex's keys and hashes contain it.
-fn codex_event_key(event: &str) -> String {
+fn format_codex_event_key(event: &str) -> String {
     let mut key = String::new();
     for letter in event.chars() {
         if letter.is_ascii_uppercase() && !key.is_empty() {
@@ -25,7 +25,7 @@ fn codex_event_key(event: &str) -> String {
 /// keys.
 fn trusted_hash(event: &str, hook: &Value) -> String {
     let normal = json!({
-        "event_name": codex_event_key(event),
+        "event_name": format_codex_event_key(event),
         "hooks": [{
             "async": false,
             "command": hook.get("command").cloned().unwrap_or_default(),
@@ -33,25 +33,25 @@ fn trusted_hash(event: &str, hook: &Value) -> String {
             "type": "command",
         }],
     });
-    let digest = Sha256::digest(sorted_json(&normal).as_bytes());
+    let digest = Sha256::digest(json_with_sorted_keys(&normal).as_bytes());
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
 
 /// Serializes JSON without spaces and with sorted keys.
-fn sorted_json(value: &Value) -> String {
+fn json_with_sorted_keys(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
             fields.sort_by_key(|(name, _)| *name);
             let fields: Vec<String> = fields
                 .into_iter()
-                .map(|(name, value)| format!("{}:{}", json!(name), sorted_json(value)))
+                .map(|(name, value)| format!("{}:{}", json!(name), json_with_sorted_keys(value)))
                 .collect();
             format!("{{{}}}", fields.join(","))
         }
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(sorted_json).collect();
+            let items: Vec<String> = items.iter().map(json_with_sorted_keys).collect();
             format!("[{}]", items.join(","))
         }
         other => other.to_string(),
@@ -59,7 +59,7 @@ fn sorted_json(value: &Value) -> String {
 }
 
 fn codex_hook_key(file: &Path, hook: &FoundHook) -> String {
-    let event = codex_event_key(&hook.event);
+    let event = format_codex_event_key(&hook.event);
     format!(
         "{}:{event}:{}:{}",
         file.display(),
@@ -89,7 +89,8 @@ pub(crate) struct HookTrustChange {
     pub(crate) old: Vec<FoundHook>,
     /// Hooks of Rind after the change.
     pub(crate) new: Vec<FoundHook>,
-    /// Hooks that Rind did not install, each before and after the change.
+    /// Hooks that Rind did not install but that the change may have moved, each before and after
+    /// the change.
     pub(crate) moved: Vec<(FoundHook, FoundHook)>,
 }
 

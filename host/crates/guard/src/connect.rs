@@ -94,7 +94,7 @@ fn request_answer(
     };
     let mut last = String::new();
     for _ in 0..MAX_ROUNDS {
-        let stream = match folder.connect()? {
+        let stream = match folder.connect_to_daemon()? {
             Some(stream) => stream,
             None => start_and_connect(folder, start, until)?,
         };
@@ -151,17 +151,17 @@ fn start_and_connect(
     let until = until.min(Instant::now() + START_TIME);
     let lock = folder.open_start_lock_file()?;
     while !folder.try_lock_file(&lock)? {
-        if let Some(stream) = folder.connect()? {
+        if let Some(stream) = folder.connect_to_daemon()? {
             return Ok(stream);
         }
         wait_until(until)?;
     }
-    if let Some(stream) = folder.connect()? {
+    if let Some(stream) = folder.connect_to_daemon()? {
         return Ok(stream);
     }
     start.start_daemon(folder).map_err(GuardError::Daemon)?;
     loop {
-        if let Some(stream) = folder.connect()? {
+        if let Some(stream) = folder.connect_to_daemon()? {
             return Ok(stream);
         }
         wait_until(until)?;
@@ -184,7 +184,7 @@ fn wait_until(until: Instant) -> Result<(), GuardError> {
 /// # Errors
 /// The path is not a usable socket.
 pub fn is_daemon_listening(folder: &GuardFolder) -> Result<bool, GuardError> {
-    Ok(folder.connect()?.is_some())
+    Ok(folder.connect_to_daemon()?.is_some())
 }
 
 #[cfg(test)]
@@ -240,7 +240,7 @@ mod tests {
     async fn garbage_of_a_daemon_and_one_that_hangs_up_are_refusals() {
         let data = tempfile::tempdir().unwrap();
         let folder = GuardFolder::open(data.path()).unwrap();
-        let listener = folder.listen().unwrap();
+        let listener = folder.create_listener().unwrap();
         let serve = async move {
             for reply in [b"garbage".as_slice(), b"{\"answer\":7}", b""] {
                 let (mut stream, _) = listener.accept().await.unwrap();

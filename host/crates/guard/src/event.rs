@@ -6,7 +6,7 @@ use rind_lib::message::EffectClass;
 use serde_json::Value;
 
 use super::agent::{GuardPoint, GuardedAgent};
-use super::result::ResultTexts;
+use super::result::ToolResultTexts;
 
 /// Maximum size of the payload that an agent sends to its hook, in bytes.
 pub(crate) const MAX_PAYLOAD: usize = 16 << 20;
@@ -14,7 +14,7 @@ pub(crate) const MAX_PAYLOAD: usize = 16 << 20;
 /// Maximum length of ids and tool names, in bytes.
 const MAX_NAME: usize = 256;
 
-/// Event for which an agent runs a hook: a tool call, its result or a prompt.
+/// Event for which another agent runs Rind's hook: a tool call, its result or a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HookEvent {
     /// Id of the agent's session.
@@ -39,7 +39,7 @@ pub(crate) enum HookEventKind {
     Result {
         id: String,
         call: RindToolCall,
-        texts: ResultTexts,
+        texts: ToolResultTexts,
         is_error: bool,
     },
     /// Prompt of the user.
@@ -99,7 +99,7 @@ pub(crate) fn read_payload(
     }
 }
 
-/// Returns a required text field of the payload.
+/// Returns the text in a required field of the hook's payload.
 pub(crate) fn required_text<'a>(payload: &'a Value, key: &str) -> Result<&'a str, String> {
     let text = payload.get(key).and_then(Value::as_str);
     text.filter(|text| !text.is_empty())

@@ -1,4 +1,5 @@
-//! Locates the agents' files, and changes them after the user has seen the change.
+//! Locates the settings files of the agents that Rind guards, and writes changes to them that the
+//! user has seen.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -69,14 +70,14 @@ impl AgentFileRoots {
 pub struct FileChange {
     /// Path of the file.
     pub path: PathBuf,
-    /// Text before the change; `None` if the file does not exist.
+    /// Text of the file before the change; `None` if the file does not exist.
     pub before: Option<String>,
-    /// Text after the change; `None` removes the file.
+    /// Text of the file after the change; `None` removes the file.
     pub after: Option<String>,
 }
 
 impl FileChange {
-    /// Returns the change that gives a file this text; `None` if the file already has it.
+    /// Returns the change that gives a file this text; `None` if the file already has this text.
     pub(crate) fn from_new_text(
         path: PathBuf,
         after: Option<String>,
@@ -89,12 +90,12 @@ impl FileChange {
         }))
     }
 
-    /// Makes the change, after saving a copy of the old text in the folder `copies`. Returns the
-    /// path of the copy.
+    /// Writes the new text to the file, or removes the file, after saving a copy of the old text in
+    /// the folder `copies`. Returns the path of the copy; `None` if the file did not exist.
     ///
     /// # Errors
-    /// The file has changed since the change was computed, or it cannot be written.
-    pub fn apply(&self, copies: &Path) -> Result<Option<PathBuf>, GuardError> {
+    /// The file has changed since the change was computed, or it cannot be written or removed.
+    pub fn write_with_backup(&self, copies: &Path) -> Result<Option<PathBuf>, GuardError> {
         if read_text(&self.path)? != self.before {
             let why = "it was changed meanwhile; nothing was written, run the command again";
             return Err(GuardError::file(&self.path, why));
@@ -116,7 +117,7 @@ impl FileChange {
 
     fn save_backup_copy(&self, before: &str, copies: &Path) -> Result<PathBuf, GuardError> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let time: String = rind_lib::clock::current_time_text()
+        let time: String = rind_lib::clock::format_current_time()
             .chars()
             .filter(char::is_ascii_alphanumeric)
             .collect();

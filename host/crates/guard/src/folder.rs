@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rind_lib::disk::create_private_folder;
+use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::retry_on_intr;
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process::geteuid;
 use tokio::net::UnixListener;
@@ -79,7 +80,7 @@ impl GuardFolder {
         }
         require_private_to_user(&path, &found)?;
         let folder = Self { path };
-        let socket = folder.socket();
+        let socket = folder.socket_path();
         if socket.as_os_str().len() > MAX_SOCKET_PATH {
             let why = format!(
                 "the path is longer than {MAX_SOCKET_PATH} bytes, too long for a socket; set RIND_HOME to a shorter one"
@@ -89,7 +90,7 @@ impl GuardFolder {
         Ok(folder)
     }
 
-    /// Returns the path of the guard's folder.
+    /// Returns the path of the private folder with the daemon's socket, locks and log.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -97,17 +98,17 @@ impl GuardFolder {
 
     /// Returns the path of the daemon's log.
     #[must_use]
-    pub fn log(&self) -> PathBuf {
+    pub fn log_path(&self) -> PathBuf {
         self.path.join("daemon.log")
     }
 
     /// Returns the folder with copies of changed files.
     #[must_use]
-    pub fn copies(&self) -> PathBuf {
+    pub fn file_copies_path(&self) -> PathBuf {
         self.path.join("copies")
     }
 
-    fn socket(&self) -> PathBuf {
+    fn socket_path(&self) -> PathBuf {
         self.path.join(SOCKET)
     }
 
@@ -115,8 +116,8 @@ impl GuardFolder {
     ///
     /// # Errors
     /// The socket, or the process behind it, does not belong to this user, or the connection fails.
-    pub(crate) fn connect(&self) -> Result<Option<UnixStream>, GuardError> {
-        let socket = self.socket();
+    pub(crate) fn connect_to_daemon(&self) -> Result<Option<UnixStream>, GuardError> {
+        let socket = self.socket_path();
         let found = match socket.symlink_metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             found => found.map_err(|error| GuardError::file(&socket, error))?,
@@ -142,8 +143,8 @@ impl GuardFolder {
     ///
     /// # Errors
     /// The path exists and is not a socket of this user, or the socket cannot be created.
-    pub(crate) fn listen(&self) -> Result<UnixListener, GuardError> {
-        let socket = self.socket();
+    pub(crate) fn create_listener(&self) -> Result<UnixListener, GuardError> {
+        let socket = self.socket_path();
         if let Ok(found) = socket.symlink_metadata() {
             if !found.file_type().is_socket() {
                 return Err(GuardError::file(&socket, "it is not a socket; remove it"));
@@ -158,7 +159,8 @@ impl GuardFolder {
             }
             let listener = UnixListener::bind(&own)?;
             std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o600))?;
-            // Rename last, so that no program can connect before the permissions are set.
+            // Rename the socket to its final name only now, so that no program can connect before
+            // its permissions are set.
             std::fs::rename(&own, &socket)?;
             Ok(listener)
         };
@@ -167,7 +169,7 @@ impl GuardFolder {
 
     /// Removes the socket, so that no further program can connect.
     pub(crate) fn remove_socket(&self) {
-        if let Err(error) = std::fs::remove_file(self.socket()) {
+        if let Err(error) = std::fs::remove_file(self.socket_path()) {
             tracing::debug!(%error, "the socket was not removed");
         }
     }
@@ -177,7 +179,7 @@ impl GuardFolder {
     /// # Errors
     /// The lock file cannot be opened.
     pub(crate) fn open_daemon_lock_file(&self) -> Result<File, GuardError> {
-        self.lock_file(DAEMON_LOCK)
+        self.acquire_named_lock(DAEMON_LOCK)
     }
 
     /// Writes this process's id, which is the daemon's, into the lock file.
@@ -204,7 +206,7 @@ impl GuardFolder {
 
     /// Whether the socket exists. Without the socket, no program can reach the daemon.
     pub(crate) fn has_socket(&self) -> bool {
-        self.socket().symlink_metadata().is_ok()
+        self.socket_path().symlink_metadata().is_ok()
     }
 
     /// Opens the file whose lock a program holds while it starts a daemon.
@@ -212,10 +214,10 @@ impl GuardFolder {
     /// # Errors
     /// The lock file cannot be opened.
     pub(crate) fn open_start_lock_file(&self) -> Result<File, GuardError> {
-        self.lock_file(START_LOCK)
+        self.acquire_named_lock(START_LOCK)
     }
 
-    fn lock_file(&self, name: &str) -> Result<File, GuardError> {
+    fn acquire_named_lock(&self, name: &str) -> Result<File, GuardError> {
         let path = self.path.join(name);
         let opened = std::fs::OpenOptions::new()
             .create(true)
@@ -233,7 +235,7 @@ fn require_private_to_user(path: &Path, found: &std::fs::Metadata) -> Result<(),
     let own = geteuid().as_raw();
     if found.uid() != own {
         let why = format!(
-            "it belongs to user {}, and not to {own}; remove it",
+            "it belongs to user {}, but Rind runs as user {own}; remove it",
             found.uid()
         );
         return Err(GuardError::file(path, why));
@@ -250,12 +252,7 @@ fn require_private_to_user(path: &Path, found: &std::fs::Metadata) -> Result<(),
 
 /// Connects to a socket, with a timeout.
 fn connect_with_timeout(path: &Path) -> io::Result<UnixStream> {
-    let socket = socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let socket = open_socket()?;
     set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_TIME))?;
     let address = SocketAddrUnix::new(path)?;
     // A connect with a timeout is interrupted if the process is stopped and continued, so retry it.
@@ -263,14 +260,40 @@ fn connect_with_timeout(path: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
+/// Opens a Unix socket that no program inherits.
+#[cfg(not(target_vendor = "apple"))]
+fn open_socket() -> io::Result<OwnedFd> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
+}
+
+#[cfg(target_vendor = "apple")]
+fn open_socket() -> io::Result<OwnedFd> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let socket = socket_with(family, kind, SocketFlags::empty(), None)?;
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(socket)
+}
+
+/// Returns the user id of the process at the other end of a connection.
+#[cfg(not(target_vendor = "apple"))]
+fn read_peer_user(stream: impl AsFd) -> io::Result<u32> {
+    Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
+}
+
+#[cfg(target_vendor = "apple")]
+fn read_peer_user(stream: impl AsFd) -> io::Result<u32> {
+    Ok(nix::unistd::getpeereid(stream)?.0.as_raw())
+}
+
 /// Checks that the process at the other end of a connection runs as this user.
 pub(crate) fn require_same_user_peer(stream: impl AsFd) -> Result<(), String> {
-    let peer = socket_peercred(stream).map_err(|error| error.to_string())?;
-    let (peer, own) = (peer.uid.as_raw(), geteuid().as_raw());
+    let peer = read_peer_user(stream).map_err(|error| error.to_string())?;
+    let own = geteuid().as_raw();
     match peer == own {
         true => Ok(()),
         false => Err(format!(
-            "the process at the other end belongs to user {peer}, not {own}"
+            "the process at the other end of the socket runs as user {peer}, not as user {own}"
         )),
     }
 }
@@ -309,24 +332,26 @@ mod tests {
     async fn what_stands_in_place_of_the_socket_is_refused() {
         let data = data();
         let folder = GuardFolder::open(data.path()).unwrap();
-        assert!(folder.connect().unwrap().is_none());
-        std::fs::write(folder.socket(), "").unwrap();
-        assert!(folder.connect().is_err());
-        assert!(folder.listen().is_err());
-        std::fs::remove_file(folder.socket()).unwrap();
-        symlink(data.path(), folder.socket()).unwrap();
-        assert!(folder.connect().is_err());
-        assert!(folder.listen().is_err());
-        std::fs::remove_file(folder.socket()).unwrap();
-        let listener = folder.listen().unwrap();
-        assert!(folder.connect().unwrap().is_some());
-        std::fs::set_permissions(folder.socket(), std::fs::Permissions::from_mode(0o666)).unwrap();
-        let refused = folder.connect().unwrap_err().to_string();
+        assert!(folder.connect_to_daemon().unwrap().is_none());
+        std::fs::write(folder.socket_path(), "").unwrap();
+        assert!(folder.connect_to_daemon().is_err());
+        assert!(folder.create_listener().is_err());
+        std::fs::remove_file(folder.socket_path()).unwrap();
+        symlink(data.path(), folder.socket_path()).unwrap();
+        assert!(folder.connect_to_daemon().is_err());
+        assert!(folder.create_listener().is_err());
+        std::fs::remove_file(folder.socket_path()).unwrap();
+        let listener = folder.create_listener().unwrap();
+        assert!(folder.connect_to_daemon().unwrap().is_some());
+        std::fs::set_permissions(folder.socket_path(), std::fs::Permissions::from_mode(0o666))
+            .unwrap();
+        let refused = folder.connect_to_daemon().unwrap_err().to_string();
         assert!(refused.contains("mode 666"), "{refused}");
         drop(listener);
-        std::fs::set_permissions(folder.socket(), std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::set_permissions(folder.socket_path(), std::fs::Permissions::from_mode(0o600))
+            .unwrap();
         // A socket without a listener counts as absent.
-        assert!(folder.connect().unwrap().is_none());
-        folder.listen().unwrap();
+        assert!(folder.connect_to_daemon().unwrap().is_none());
+        folder.create_listener().unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! Plans the changes of `install` and `remove`, and finds installed hooks.
+//! Plans the changes to an agent's settings files that `rind guard install` and `remove` make, and
+//! finds installed hooks.
 
 use std::path::{Path, PathBuf};
 
@@ -101,7 +102,7 @@ fn is_rind_command(agent: GuardedAgent, command: &str) -> bool {
 }
 
 /// Returns the command hooks to install for an agent, each with its event.
-fn command_hooks_to_install(
+fn list_hooks_to_install(
     agent: GuardedAgent,
     command: &GuardCommand,
 ) -> Vec<(&'static str, Value)> {
@@ -148,7 +149,7 @@ pub fn plan_guard_install(
             .collect());
     }
     let before = read_text(&file)?.unwrap_or_default();
-    let groups: Vec<(&str, Value)> = command_hooks_to_install(agent, command)
+    let groups: Vec<(&str, Value)> = list_hooks_to_install(agent, command)
         .into_iter()
         .map(|(event, hook)| (event, json!({ "hooks": [hook] })))
         .collect();
@@ -231,7 +232,7 @@ pub fn install_state(
     if found.is_empty() {
         return Ok(GuardInstallState::Absent);
     }
-    let rows = command_hooks_to_install(agent, command);
+    let rows = list_hooks_to_install(agent, command);
     let has = |(event, hook): &(&str, Value)| {
         let mut own = found.iter();
         own.any(|own| own.is_for_all && own.event == *event && own.hook == *hook)
@@ -311,7 +312,7 @@ fn find_rind_hooks(
     Ok(find_in(&value, &|command| is_rind_command(agent, command)))
 }
 
-/// Fails if the file exists and `install` did not write it.
+/// Fails if the file exists but was not written by `rind guard install`.
 fn require_rind_module(file: &Path) -> Result<(), GuardError> {
     match read_text(file)? {
         Some(text) if !text.starts_with(MARK) => Err(GuardError::file(
@@ -326,8 +327,9 @@ fn codex_config_path(places: &AgentFileRoots) -> PathBuf {
     places.user_folder(GuardedAgent::Codex).join("config.toml")
 }
 
-/// Plans the change of Codex's `config.toml`: updates the hashes of trusted hooks, and turns
-/// terminals for commands off, or back on if `after` is `None`.
+/// Plans the change of Codex's `config.toml`: updates the hashes of trusted hooks, and disables the
+/// feature that runs commands in a terminal. If `after` is `None`, removes the line with which Rind
+/// disabled the feature; a line that the user wrote stays.
 fn plan_trust_change(
     places: &AgentFileRoots,
     file: &Path,

@@ -2,7 +2,7 @@
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};
-use rind_lib::json::nesting_depth;
+use rind_lib::json::measure_nesting_depth;
 use serde_json::Value;
 
 /// Maximum nesting depth of a settings file.
@@ -38,8 +38,8 @@ pub(crate) fn parse_value(text: &str) -> Result<Value, String> {
     }
     let value = jsonc_parser::parse_to_serde_value::<Value>(text, &ParseOptions::default())
         .map_err(|error| error.to_string())?;
-    if nesting_depth(&value) > MAX_DEPTH {
-        return Err(format!("it is nested deeper than {MAX_DEPTH} levels"));
+    if measure_nesting_depth(&value) > MAX_DEPTH {
+        return Err(format!("the JSON is nested deeper than {MAX_DEPTH} levels"));
     }
     Ok(value)
 }

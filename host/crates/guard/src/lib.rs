@@ -42,4 +42,4 @@ pub use install::{
 };
 pub use probe::{HookProbeCall, HookProbeOutcome, interpret_hook_output, probe_payload};
 pub use serve::{GuardBackend, GuardSessionRequest, serve_guard};
-pub use table::{AgentHookEffect, AgentHookTable, HookPointRow, hook_points_without_agent_event};
+pub use table::{AgentHookEffect, AgentHookTable, HookPointRow, hook_points_without_event};

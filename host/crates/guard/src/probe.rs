@@ -81,11 +81,12 @@ pub enum HookProbeOutcome {
     Asked(String),
     /// The hook neither refuses nor asks, and the agent continues.
     Passed,
-    /// The hook failed, for this reason, and the agent runs the call unjudged.
+    /// The hook failed, for this reason, and the agent runs the call although nothing checked it.
     Open(String),
 }
 
-/// Interprets a hook's output as the agent would. `code` is `None` for a program that was killed.
+/// Interprets a hook's output as the agent would. `code` is the exit code of the hook; `None` for a
+/// program that was killed.
 #[must_use]
 pub fn interpret_hook_output(
     agent: GuardedAgent,

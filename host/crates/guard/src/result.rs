@@ -13,7 +13,7 @@ const BYTES: &[&str] = &["data", "base64", "blob"];
 /// Keys whose presence marks an object as binary data.
 const KINDS_OF_BYTES: &[&str] = &["mimeType", "media_type"];
 
-/// Maximum number of texts of a result that are judged.
+/// Maximum number of texts in a tool's result that are judged.
 const MAX_TEXTS: usize = 1000;
 
 /// Step in the path from a result to a text inside it.
@@ -23,15 +23,15 @@ enum ResultPathStep {
     Item(usize),
 }
 
-/// Texts of a tool's result; `places` has the path of each text in the JSON.
+/// Texts of a tool's result, and the path of each text in the result's JSON (`places`).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ResultTexts {
+pub(crate) struct ToolResultTexts {
     places: Vec<Vec<ResultPathStep>>,
     texts: Vec<String>,
 }
 
-impl ResultTexts {
-    /// Finds the texts of a result.
+impl ToolResultTexts {
+    /// Finds the texts in the JSON result of an agent's tool call.
     ///
     /// # Errors
     /// The result has more than [`MAX_TEXTS`] texts.
@@ -46,7 +46,8 @@ impl ResultTexts {
         Ok(found)
     }
 
-    /// Finds the texts of a result that will be withheld, without a limit on their number.
+    /// Finds the texts of a tool's result, all of which will be withheld, without a limit on their
+    /// number.
     pub(crate) fn find_all(result: &Value) -> Self {
         let mut found = Self::default();
         found.collect_texts(result, &mut Vec::new());
@@ -89,7 +90,7 @@ impl ResultTexts {
         }
     }
 
-    /// Returns the texts as content that plugins can judge.
+    /// Returns the texts of the tool result as message content, which plugins can judge.
     pub(crate) fn parts(&self) -> Parts {
         match self.texts.is_empty() {
             true => Parts::from(String::new()),
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn texts_are_changed_where_they_stand() {
         let result = json!({"stdout": "a key", "stderr": "", "interrupted": false, "type": "text"});
-        let texts = ResultTexts::find(&result).unwrap();
+        let texts = ToolResultTexts::find(&result).unwrap();
         assert_eq!(texts.parts().text(), "a key");
         let masked = texts.replace_texts_in(&result, &"a ***".into()).unwrap();
         assert_eq!(
@@ -174,11 +175,11 @@ mod tests {
             "structuredContent": {"data": "a", "id": "b", "url": "c", "path": "d"},
             "content": [{"type": "image", "mimeType": "image/png", "data": "iVBO"}],
         });
-        let texts = ResultTexts::find(&result).unwrap();
+        let texts = ToolResultTexts::find(&result).unwrap();
         assert_eq!(texts.texts, ["a", "b", "c", "d"]);
         let many: Value = (0..=MAX_TEXTS).map(|_| "x").collect();
-        assert!(ResultTexts::find(&many).is_err());
-        let withheld = ResultTexts::find_all(&many).replace_texts_in(&many, &"gone".into());
+        assert!(ToolResultTexts::find(&many).is_err());
+        let withheld = ToolResultTexts::find_all(&many).replace_texts_in(&many, &"gone".into());
         let withheld = withheld.unwrap();
         let left = withheld
             .as_array()
@@ -192,13 +193,13 @@ mod tests {
     fn content_of_another_shape_stands_in_place_of_the_longest_text() {
         let result =
             json!([{"type": "text", "text": "short"}, {"type": "text", "text": "the longest"}]);
-        let texts = ResultTexts::find(&result).unwrap();
+        let texts = ToolResultTexts::find(&result).unwrap();
         let masked = texts.replace_texts_in(&result, &"gone".into()).unwrap();
         assert_eq!(
             masked,
             json!([{"type": "text", "text": ""}, {"type": "text", "text": "gone"}])
         );
-        let none = ResultTexts::find(&json!({"ok": true})).unwrap();
+        let none = ToolResultTexts::find(&json!({"ok": true})).unwrap();
         assert!(
             none.replace_texts_in(&json!({"ok": true}), &"x".into())
                 .is_err()

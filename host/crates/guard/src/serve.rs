@@ -1,4 +1,5 @@
-//! The daemon: judges the requests that hook programs send over the socket.
+//! Implements the daemon: it decides on the requests that the agents' hook programs send over the
+//! socket.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,13 +30,13 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Timeout for reading a request from a connection, and for writing the reply.
 const TRANSFER: Duration = Duration::from_secs(10);
 
-/// Timeout for judging a request. The hook program waits a little longer.
+/// Timeout for deciding on the request of a hook. The hook program waits a little longer.
 const JUDGE: Duration = Duration::from_secs(40);
 
 /// Maximum number of concurrent requests. Further connections wait in the backlog of the socket.
 const MAX_RUNNING: usize = 128;
 
-/// Time that a daemon that is ending waits for requests in progress.
+/// Maximum time for which the daemon waits for requests in progress before it ends.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// Time for which the daemon accepts pending connections after it removed the socket file. Each
@@ -81,8 +82,8 @@ struct GuardDaemonState {
     retire: mpsc::Sender<()>,
 }
 
-/// Serves until the daemon is idle, `cancel` is set, a request needs a new daemon, or the socket
-/// file is gone. Returns immediately if another daemon already serves.
+/// Serves requests of hooks until the daemon is idle, `cancel` is set, a request needs a new
+/// daemon, or the socket file is gone. Returns immediately if another daemon already serves.
 ///
 /// # Errors
 /// The socket cannot be created.
@@ -97,7 +98,7 @@ pub async fn serve_guard(
     while !folder.try_lock_file(&lock)? {
         // Another daemon holds the lock. If its socket accepts a connection, it still serves.
         // Otherwise it is retiring and has removed the socket, so wait for the lock.
-        if folder.connect()?.is_some() {
+        if folder.connect_to_daemon()?.is_some() {
             return Ok(());
         }
         if Instant::now() >= until {
@@ -107,7 +108,7 @@ pub async fn serve_guard(
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let listener = folder.listen()?;
+    let listener = folder.create_listener()?;
     folder.write_process_id(&mut lock);
     let (retire, mut retired) = mpsc::channel(1);
     let state = Arc::new(GuardDaemonState {
@@ -162,7 +163,7 @@ pub async fn serve_guard(
     if timeout(DRAIN, running.wait()).await.is_err() {
         tracing::warn!("requests did not end in time");
     }
-    state.sessions.close_all().await;
+    state.sessions.close_all_sessions().await;
     drop(lock);
     Ok(())
 }
@@ -187,8 +188,8 @@ async fn serve_request(state: &GuardDaemonState, mut stream: UnixStream) {
     };
     let is_retired = matches!(reply, DaemonReply::Retired(_));
     if is_retired {
-        // Retire before the reply is sent, because the program that reads the reply starts the next
-        // daemon.
+        // Stop this daemon before the reply is sent, because the program that reads the reply
+        // starts the next daemon.
         let _ = state.retire.try_send(());
     }
     match timeout(TRANSFER, write_reply(&mut stream, &reply)).await {

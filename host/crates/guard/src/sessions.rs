@@ -12,7 +12,7 @@ use rind_lib::host::{
 };
 use rind_lib::lock::lock;
 use rind_lib::message::{EffectClass, ToolCall};
-use rind_lib::text::error_chain;
+use rind_lib::text::format_error_chain;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(8);
 /// unchanged. Longer ids are hashed.
 const MAX_ID: usize = 64;
 
-/// Session of the daemon, with the time of its last request.
+/// Open session of the daemon for one session of an agent, with the time of its last request.
 struct GuardedSession {
     opened: Arc<OnceCell<OpenSessionClient>>,
     used: Instant,
@@ -76,7 +76,7 @@ impl GuardSessions {
         event: &HookEvent,
     ) -> Result<ExternalAgentVerdict, String> {
         let folder = event.folder.clone().unwrap_or(started_in);
-        let id = session_id(agent, &event.session);
+        let id = guard_session_id(agent, &event.session);
         let order = GuardSessionRequest { agent, id, folder };
         let opened = self.open_client(&order).await?;
         let judged = judge_event_parts(&opened, agent, event, &order.folder).await;
@@ -122,7 +122,7 @@ impl GuardSessions {
     }
 
     /// Closes all sessions and waits at most the time [`GRACE`] until they have ended.
-    pub(crate) async fn close_all(&self) {
+    pub(crate) async fn close_all_sessions(&self) {
         lock(&self.open).clear();
         self.cancel.cancel();
         self.tasks.close();
@@ -145,7 +145,7 @@ async fn judge_event_parts(
 ) -> Result<ExternalAgentVerdict, String> {
     let moved = AgentFolderMove::detect_agent_folder_move(folder, &opened.folder);
     let mut all = ExternalAgentVerdict::default();
-    let acts = to_foreign_acts(agent, &event.act, moved.as_ref());
+    let acts = to_external_agent_actions(agent, &event.act, moved.as_ref());
     let is_one = acts.len() == 1;
     for about in acts {
         let request = ForeignRequest {
@@ -188,7 +188,8 @@ struct AgentFolderMove<'a> {
 }
 
 impl<'a> AgentFolderMove<'a> {
-    /// Compares the current folder with the folder at the beginning; `None` if they are the same.
+    /// Compares the agent's current folder with the folder in which its session began; `None` if
+    /// they are the same.
     fn detect_agent_folder_move(now: &Path, begun: &'a Path) -> Option<Self> {
         let now = now.canonicalize().unwrap_or_else(|_| now.to_owned());
         (now != begun).then_some(Self { now, begun })
@@ -196,7 +197,7 @@ impl<'a> AgentFolderMove<'a> {
 
     /// Makes the path in a call's arguments relative to the folder in which the session began. The
     /// arguments have Rind's names.
-    fn make_argument_path_session_relative(&self, arguments: &Value) -> Value {
+    fn make_argument_path_relative(&self, arguments: &Value) -> Value {
         let mut arguments = arguments.clone();
         if let Some(Value::String(path)) = arguments.get_mut(PATH) {
             let whole = self.now.join(&*path);
@@ -209,7 +210,7 @@ impl<'a> AgentFolderMove<'a> {
     /// not change the path, restores the agent's own path; otherwise makes the path absolute.
     /// `given` has the arguments before the change.
     fn restore_agent_arguments(&self, mut changed: Value, given: Option<&Value>) -> Value {
-        let seen = given.map(|given| self.make_argument_path_session_relative(given));
+        let seen = given.map(|given| self.make_argument_path_relative(given));
         let is_same = seen.is_some_and(|seen| seen.get(PATH) == changed.get(PATH));
         if let Some(Value::String(path)) = changed.get_mut(PATH) {
             let before = given.and_then(|given| given.get(PATH)?.as_str());
@@ -229,20 +230,21 @@ fn remove_oldest_session(open: &mut HashMap<String, GuardedSession>) {
     }
 }
 
-/// Serves the requests of a session until its client is dropped, then closes the session.
+/// Serves the calls of one agent in its session until the sending end of `calls` is dropped, then
+/// closes the session.
 async fn run_session(mut session: Session, calls: ClientCallReceiver, cancel: CancellationToken) {
     let id = session.id().clone();
     if let Err(error) = session.serve_calls(calls, &cancel).await {
         tracing::error!(
             session = &*id,
-            error = error_chain(&error),
+            error = format_error_chain(&error),
             "calls cannot be judged"
         );
     }
     if let Err(error) = session.close().await {
         tracing::error!(
             session = &*id,
-            error = error_chain(&error),
+            error = format_error_chain(&error),
             "the session did not close"
         );
     }
@@ -250,7 +252,7 @@ async fn run_session(mut session: Session, calls: ClientCallReceiver, cancel: Ca
 
 /// Returns the id of Rind's session: the agent's name, then the agent's session id, or a hash if
 /// that id is too long or has other characters than letters, digits, `-`, `_` and `.`.
-fn session_id(agent: GuardedAgent, theirs: &str) -> String {
+fn guard_session_id(agent: GuardedAgent, theirs: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name = agent.name();
     if theirs.len() <= MAX_ID && theirs.chars().all(is_plain) {
@@ -262,7 +264,7 @@ fn session_id(agent: GuardedAgent, theirs: &str) -> String {
     format!("guard-{name}-{hex}")
 }
 
-fn to_foreign_acts(
+fn to_external_agent_actions(
     agent: GuardedAgent,
     act: &HookEventKind,
     moved: Option<&AgentFolderMove<'_>>,
@@ -272,7 +274,7 @@ fn to_foreign_acts(
         // agent knows which argument is a path.
         let moved = moved.filter(|_| call.effect_class != EffectClass::External);
         let arguments = match moved {
-            Some(moved) => moved.make_argument_path_session_relative(&call.arguments),
+            Some(moved) => moved.make_argument_path_relative(&call.arguments),
             None => call.arguments.clone(),
         };
         ToolCall::new(id.to_owned(), call.tool.clone(), arguments)
@@ -325,7 +327,7 @@ mod tests {
             ("../b", "src/../b"),
         ] {
             let given = json!({"path": path, "content": "x"});
-            let own = moved.make_argument_path_session_relative(&given);
+            let own = moved.make_argument_path_relative(&given);
             assert_eq!(own["path"], seen);
             let mut changed = own.clone();
             changed["content"] = json!("y");
@@ -347,11 +349,11 @@ mod tests {
     #[test]
     fn the_id_of_a_session_names_agent_and_session() {
         assert_eq!(
-            session_id(GuardedAgent::Codex, "01a2-b"),
+            guard_session_id(GuardedAgent::Codex, "01a2-b"),
             "guard-codex-01a2-b"
         );
-        let odd = session_id(GuardedAgent::Pi, "../../x\ny");
+        let odd = guard_session_id(GuardedAgent::Pi, "../../x\ny");
         assert!(odd.starts_with("guard-pi-") && !odd.contains('/'), "{odd}");
-        assert_ne!(odd, session_id(GuardedAgent::Pi, "../../x\nz"));
+        assert_ne!(odd, guard_session_id(GuardedAgent::Pi, "../../x\nz"));
     }
 }

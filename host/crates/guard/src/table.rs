@@ -59,7 +59,7 @@ pub struct AgentHookTable {
     pub title: &'static str,
     /// Version of the agent for which this table was written.
     pub version: &'static str,
-    /// Points at which the agent has events.
+    /// Points for which the agent has events.
     pub points: &'static [HookPointRow],
     /// Text that describes what happens to a call if its hook fails.
     pub on_failure: &'static str,
@@ -229,15 +229,15 @@ pub(crate) fn agent_table(agent: GuardedAgent) -> &'static AgentHookTable {
 }
 
 impl AgentHookTable {
-    /// Returns the row of a point; `None` if the agent has no event for the point.
+    /// Returns the table's row for a point; `None` if the agent has no event for the point.
     #[must_use]
     pub fn row(&self, point: GuardPoint) -> Option<&'static HookPointRow> {
         self.points.iter().find(|row| row.point == point)
     }
 
-    /// Whether a hook has this ability at a point.
+    /// Whether hooks of the agent have this ability at a point.
     #[must_use]
-    pub fn can(&self, point: GuardPoint, ability: AgentHookEffect) -> bool {
+    pub fn supports_effect(&self, point: GuardPoint, ability: AgentHookEffect) -> bool {
         self.row(point)
             .is_some_and(|row| row.can.contains(&ability))
     }
@@ -245,20 +245,17 @@ impl AgentHookTable {
     /// Returns the reason why a hook cannot make the agent ask its user; `None` if it can.
     #[must_use]
     pub fn reason_agent_cannot_ask(&self) -> Option<String> {
-        let can = self.can(GuardPoint::PreTool, Ask);
+        let can = self.supports_effect(GuardPoint::PreTool, Ask);
         (!can).then(|| format!("{} gives a hook no way to ask the user", self.title))
     }
 }
 
-/// Point of plugins that the guard runs together with `turn-start`.
+/// Extension point whose hooks the guard calls together with those of `turn-start`.
 const WITH_TURN_START: &str = "pre-assess";
 
 /// Selects from the points of a plugin's hooks those for which the agent has no event.
 #[must_use]
-pub fn hook_points_without_agent_event<'a>(
-    agent: GuardedAgent,
-    points: &[&'a str],
-) -> Vec<&'a str> {
+pub fn hook_points_without_event<'a>(agent: GuardedAgent, points: &[&'a str]) -> Vec<&'a str> {
     let table = agent.table();
     let is_reached = |name: &str| {
         let name = if name == WITH_TURN_START {
@@ -266,7 +263,7 @@ pub fn hook_points_without_agent_event<'a>(
         } else {
             name
         };
-        GuardPoint::find(name).is_some_and(|point| {
+        GuardPoint::from_name(name).is_some_and(|point| {
             // Accept a row without abilities: the plugin still sees the call.
             table.row(point).is_some()
         })
@@ -284,10 +281,14 @@ mod tests {
         for agent in GuardedAgent::ALL {
             let table = agent.table();
             assert_eq!(table.agent, agent);
-            assert!(table.can(GuardPoint::PreTool, Block), "{}", table.title);
+            assert!(
+                table.supports_effect(GuardPoint::PreTool, Block),
+                "{}",
+                table.title
+            );
             assert!(table.on_failure.contains(table.title));
             assert!(!table.remedy.is_empty() && !table.gaps.is_empty());
-            assert_eq!(GuardedAgent::find(agent.name()), Some(agent));
+            assert_eq!(GuardedAgent::from_name(agent.name()), Some(agent));
         }
     }
 
@@ -295,11 +296,11 @@ mod tests {
     fn points_without_an_event_are_inert() {
         let points = ["pre-tool", "pre-assess", "system-prompt"];
         assert_eq!(
-            hook_points_without_agent_event(GuardedAgent::Codex, &points),
+            hook_points_without_event(GuardedAgent::Codex, &points),
             ["system-prompt"]
         );
         assert_eq!(
-            hook_points_without_agent_event(GuardedAgent::Goose, &points),
+            hook_points_without_event(GuardedAgent::Goose, &points),
             ["pre-assess", "system-prompt"]
         );
     }

@@ -20,7 +20,7 @@ pub(crate) struct ToolTranslation {
     pub(crate) arguments: &'static [(&'static str, &'static str)],
 }
 
-/// Argument with a path, which is relative to the workspace in Rind's tools.
+/// Name of the argument with a path. In Rind's tools, the path is relative to the workspace.
 pub(crate) const PATH: &str = "path";
 
 /// Converts an agent's call to Rind's names of tool and arguments. Keeps the names if Rind has no
@@ -76,7 +76,8 @@ pub(crate) fn to_rind_call(
     })
 }
 
-/// Returns the agent's arguments with the changes that plugins made to Rind's arguments.
+/// Returns the arguments of the agent's own tool, with the changes that plugins made to the
+/// arguments under Rind's names.
 pub(crate) fn to_agent_arguments(
     rows: &[ToolTranslation],
     tool: &str,

@@ -41,11 +41,11 @@ pub(crate) fn read_claude(
     }
     add_markdown_folder(&folder.join("commands"), add_command, plan)?;
     if *folder == usual {
-        plan.record_file_used_in_place(usual.join("CLAUDE.md"), "is read as your context file");
-        plan.record_file_used_in_place(usual.join("skills"), "are found as your skills");
-        plan.record_file_used_in_place(usual.join("agents"), "are found as presets of subagents");
+        plan.record_used_file(usual.join("CLAUDE.md"), "is read as your context file");
+        plan.record_used_file(usual.join("skills"), "are found as your skills");
+        plan.record_used_file(usual.join("agents"), "are found as presets of subagents");
     }
-    plan_plugins(&folder.join("plugins"), plan);
+    plan_plugin_imports(&folder.join("plugins"), plan);
     let Some(project) = &places.project else {
         return Ok(());
     };
@@ -57,26 +57,26 @@ pub(crate) fn read_claude(
     if let Some(table) = read_json(&servers, plan)? {
         add_servers(&table["mcpServers"], &servers, plan);
     }
-    plan.record_file_used_in_place(
+    plan.record_used_file(
         folder.join("commands"),
         "are found once the project is trusted",
     );
-    plan.record_file_used_in_place(
+    plan.record_used_file(
         folder.join("skills"),
         "are found once the project is trusted",
     );
-    plan.record_file_used_in_place(
+    plan.record_used_file(
         folder.join("agents"),
         "are found once the project is trusted",
     );
-    plan.record_file_used_in_place(
+    plan.record_used_file(
         project.join("CLAUDE.md"),
         "is read as a context file of the project",
     );
     Ok(())
 }
 
-fn plan_plugins(folder: &Path, plan: &mut ImportPlan) {
+fn plan_plugin_imports(folder: &Path, plan: &mut ImportPlan) {
     if folder.is_dir() {
         let why = "hooks of a plugin can be named in [hooks] claude, as `…/hooks/hooks.json`; its skills are installed with `rind skill install`";
         plan.record_setting_not_imported(folder, "plugins of Claude Code", why);
@@ -100,9 +100,9 @@ fn read_settings(
             "permissions" => read_permissions(value, origin, path, plan),
             "hooks" if value.as_object().is_none_or(serde_json::Map::is_empty) => {}
             "hooks" if origin == ImportedRuleOrigin::Person => plan.hooks.push(path.to_owned()),
-            "hooks" => plan.record_file_used_in_place(path.to_owned(), "its hooks are asked about when `rind` starts at a terminal there"),
-            // Rind obeys this key in the file itself, and then does not ask about the project's
-            // hooks, so no loss is recorded.
+            "hooks" => plan.record_used_file(path.to_owned(), "its hooks are asked about when `rind` starts at a terminal there"),
+            // Rind itself reads this key in Claude Code's settings file, and then does not ask
+            // about the project's hooks, so no loss is recorded.
             "disableAllHooks" => {}
             "env" => plan.record_setting_not_imported(path, "env", "the program gets the variables of the shell that starts it; secrets belong in secrets.toml"),
             "model" => plan.record_setting_not_imported(path, format!("model = {value}"), "name the model in [provider] of config.toml, or with --model"),

@@ -18,7 +18,7 @@ use super::plan::ImportPlan;
 /// Maximum number of rules to which a pattern with alternatives is expanded.
 const MAX_ALTERNATIVES: usize = 64;
 
-/// Maximum number of files in a folder of rules.
+/// Maximum number of rule files in a folder of Codex; a folder with more is an error.
 const MAX_FILES: usize = 100;
 
 /// Maximum length, in bytes, of an excerpt of a file in a reported loss.
@@ -53,7 +53,7 @@ pub(crate) fn add_codex_rules(
             files.push(path);
         }
         if files.len() > MAX_FILES {
-            let why = format!("it contains more than {MAX_FILES} files");
+            let why = format!("the folder contains more than {MAX_FILES} files of rules");
             return Err(ImportError::new(folder, why));
         }
     }
@@ -112,7 +112,7 @@ fn add_prefix_rule(
         && let Some(ask) = asks.iter().find(is_asked)
     {
         let why = format!(
-            "the other agent asks about it because of `{}`, but Rind would allow it",
+            "the other agent asks its user about such commands because of the rule `{}`, but Rind would allow them",
             clean_line(&ask.join(" "), MAX_EXCERPT_BYTES)
         );
         return plan.record_setting_not_imported(path, name, why);
@@ -228,7 +228,7 @@ pub(crate) fn report_lost_hooks(hooks: &Value, path: &Path, plan: &mut ImportPla
         };
         let why = match point {
             Some(point) => format!(
-                "its input differs from that of Rind's hooks; write it as [hooks.scripts.NAME] with `point = \"{point}\"`"
+                "hooks of the other agent get other input than hooks of Rind; rewrite the script for Rind as [hooks.scripts.NAME] with `point = \"{point}\"`"
             ),
             None => "there is no point of this kind".to_owned(),
         };
@@ -295,7 +295,7 @@ prefix_rule(pattern = ["echo", "a b*"])
                 "{ command = \"gh pr list *\", decision = \"ask\" }",
                 "{ command = \"rm -rf *\", decision = \"deny\" }",
                 "{ command = \"echo 'a b*' *\", decision = \"allow\" }",
-                "prefix_rule gh pr view 1: the other agent asks about it because of `gh pr view`, but Rind would allow it",
+                "prefix_rule gh pr view 1: the other agent asks its user about such commands because of the rule `gh pr view`, but Rind would allow them",
             ]
         );
     }

@@ -1,9 +1,10 @@
-//! Reads the settings files of other agents, up to a maximum size, depth and number.
+//! Reads the settings files of other agents. Limits the size and nesting depth of a file, and the
+//! number and depth of files in a folder.
 
 use std::path::{Path, PathBuf};
 
 use rind_lib::disk::read_if_present;
-use rind_lib::json::nesting_depth;
+use rind_lib::json::measure_nesting_depth;
 use serde_json::Value;
 
 use super::plan::ImportPlan;
@@ -61,8 +62,8 @@ pub(crate) fn parse_json(path: &Path, text: &str) -> Result<Value, ImportError> 
     let parsed =
         jsonc_parser::parse_to_serde_value::<Value>(text, &jsonc_parser::ParseOptions::default());
     let value = parsed.map_err(|error| ImportError::new(path, error))?;
-    if nesting_depth(&value) > MAX_DEPTH {
-        let why = format!("it is nested deeper than {MAX_DEPTH} levels");
+    if measure_nesting_depth(&value) > MAX_DEPTH {
+        let why = format!("the JSON is nested deeper than {MAX_DEPTH} levels");
         return Err(ImportError::new(path, why));
     }
     Ok(value)
@@ -72,12 +73,12 @@ pub(crate) fn parse_json(path: &Path, text: &str) -> Result<Value, ImportError> 
 /// `a/b.md`. Does not follow symlinks.
 pub(crate) fn markdown_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ImportError> {
     let mut found = Vec::new();
-    add_markdown(folder, "", MAX_FOLDERS, &mut found)?;
+    collect_markdown_files(folder, "", MAX_FOLDERS, &mut found)?;
     found.sort();
     Ok(found)
 }
 
-fn add_markdown(
+fn collect_markdown_files(
     folder: &Path,
     before: &str,
     depth: usize,
@@ -98,7 +99,7 @@ fn add_markdown(
             continue;
         };
         if kind.is_dir() && depth > 0 {
-            add_markdown(&path, &format!("{before}{name}-"), depth - 1, found)?;
+            collect_markdown_files(&path, &format!("{before}{name}-"), depth - 1, found)?;
         } else if kind.is_file()
             && let Some(stem) = name.strip_suffix(".md")
         {

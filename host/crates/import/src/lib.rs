@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 pub use file::ImportError;
 pub use plan::{
-    FileUsedInPlace, ImportPlan, ImportedFile, ImportedFileKind, ImportedRule, ImportedServer,
+    FileUsedInPlace, ImportPlan, ImportedFile, ImportedFileKind, ImportedMcpServer, ImportedRule,
     SettingNotImported,
 };
 pub use server::{OtherAgentsMcpServer, read_servers, server_name};

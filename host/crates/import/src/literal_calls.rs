@@ -13,7 +13,7 @@ const MAX_CALLS: usize = 5_000;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LiteralCall {
     pub(crate) name: String,
-    /// Line of the call's name, counted from 1.
+    /// Number of the line that contains the call's name, counted from 1.
     pub(crate) line: usize,
     arguments: Vec<(String, LiteralValue)>,
 }
@@ -30,7 +30,7 @@ pub(crate) enum LiteralValue {
 /// First statement of a file that is not a call with literal values.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NonLiteralStatement {
-    /// Line of the statement, counted from 1.
+    /// Number of the line at which the statement begins, counted from 1.
     pub(crate) line: usize,
     /// Text of the statement's first line.
     pub(crate) text: String,
@@ -44,8 +44,8 @@ impl LiteralCall {
     }
 }
 
-/// Parses calls until the text ends or another statement follows. Returns that statement as a
-/// fault.
+/// Parses function calls until the text ends or a statement follows that is no such call. Returns
+/// that statement as a fault.
 pub(crate) fn read_calls(text: &str) -> (Vec<LiteralCall>, Option<NonLiteralStatement>) {
     let mut reader = LiteralCallParser {
         rest: text.strip_prefix('\u{feff}').unwrap_or(text),
@@ -96,7 +96,7 @@ impl LiteralCallParser<'_> {
 
     /// Consumes the character `wanted`, after blanks and comments; `None` if another character
     /// follows.
-    fn consume(&mut self, wanted: char) -> Option<()> {
+    fn consume_character(&mut self, wanted: char) -> Option<()> {
         self.skip_blank();
         self.rest
             .starts_with(wanted)
@@ -119,14 +119,14 @@ impl LiteralCallParser<'_> {
     fn read_call(&mut self) -> Option<LiteralCall> {
         let line = self.line;
         let name = self.read_name()?;
-        self.consume('(')?;
+        self.consume_character('(')?;
         let mut arguments = Vec::new();
-        while self.consume(')').is_none() {
+        while self.consume_character(')').is_none() {
             let key = self.read_name()?;
-            self.consume('=')?;
+            self.consume_character('=')?;
             arguments.push((key, self.read_value(0)?));
-            if self.consume(',').is_none() {
-                self.consume(')')?;
+            if self.consume_character(',').is_none() {
+                self.consume_character(')')?;
                 break;
             }
         }
@@ -164,10 +164,10 @@ impl LiteralCallParser<'_> {
         let end = if self.rest.starts_with('[') { ']' } else { ')' };
         self.advance(1);
         let mut values = Vec::new();
-        while self.consume(end).is_none() {
+        while self.consume_character(end).is_none() {
             values.push(self.read_value(depth + 1)?);
-            if self.consume(',').is_none() {
-                self.consume(end)?;
+            if self.consume_character(',').is_none() {
+                self.consume_character(end)?;
                 break;
             }
         }

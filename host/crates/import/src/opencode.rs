@@ -28,7 +28,7 @@ pub(crate) fn read_opencode(
             ImportedRuleOrigin::Project,
             plan,
         )?;
-        plan.record_file_used_in_place(
+        plan.record_used_file(
             project.join("AGENTS.md"),
             "is read as a context file of the project",
         );

@@ -24,7 +24,8 @@ const NO_WEB: &str = "the program has no such tool; the plugin `web` has `fetch_
 /// Settings from which a rule comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImportedRuleOrigin {
-    /// Settings of the user, which apply to every project in both agents.
+    /// Settings of the user. They apply to every project in Rind as they do in the agent from which
+    /// they are imported.
     Person,
     /// Settings of a project. Rules that allow are not imported, because in Rind they would apply
     /// to every project.
@@ -47,18 +48,25 @@ pub(crate) fn add_claude_rule(
             .iter()
             .find(|ask| is_allow_possibly_narrower(text, ask))
     {
-        let why =
-            format!("the other agent asks about it because of `{ask}`, but Rind would allow it");
+        let why = format!(
+            "the other agent asks its user about such calls because of the rule `{ask}`, but Rind would allow them"
+        );
         return plan.record_setting_not_imported(path, text, why);
     }
     match convert_claude_rule(text, decision, origin) {
         Ok(rules) => add_rules(text, &rules, decision, origin, path, plan),
-        Err(why) => record_lost_rule(text, decision, why, path, plan),
+        Err(why) => record_rule_not_imported(text, decision, why, path, plan),
     }
 }
 
-/// Records a rule as not imported. Marks the loss if the rule denies calls.
-fn record_lost_rule(text: &str, decision: Rule, why: String, path: &Path, plan: &mut ImportPlan) {
+/// Records in the plan that a rule is not imported. Marks the record if the rule denies calls.
+fn record_rule_not_imported(
+    text: &str,
+    decision: Rule,
+    why: String,
+    path: &Path,
+    plan: &mut ImportPlan,
+) {
     let is_denial = decision == Rule::Deny;
     let what = match is_denial {
         true => format!("deny {text}"),
@@ -87,7 +95,7 @@ pub(crate) fn add_rules(
         match serde_json::from_value::<PolicyRule>(rule) {
             Ok(rule) if origin == ImportedRuleOrigin::Project && decision == Rule::Allow => {
                 let why = format!(
-                    "a project's rule that allows would apply to all projects; if you want that, add {rule} to `rules` in [tools] of config.toml"
+                    "the rule allows calls in this project only, but in Rind it would apply to all projects; if you want that, add {rule} to `rules` in [tools] of config.toml"
                 );
                 plan.record_setting_not_imported(path, from, why);
             }
@@ -95,7 +103,7 @@ pub(crate) fn add_rules(
                 from: from.to_owned(),
                 rule,
             }),
-            Err(error) => record_lost_rule(from, decision, error.to_string(), path, plan),
+            Err(error) => record_rule_not_imported(from, decision, error.to_string(), path, plan),
         }
     }
 }
@@ -189,7 +197,7 @@ fn to_rind_command_pattern(command: &str) -> String {
 /// Creates one rule for each of `tools`. The rule applies to calls with `path`, or to all calls of
 /// the tool if `path` is `None`.
 fn tool_path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
-    let path = path.map(gitignore_pattern_to_glob).transpose()?;
+    let path = path.map(convert_gitignore_pattern).transpose()?;
     let rule = |tool: &&str| match &path {
         Some(path) => json!({ "tool": tool, "path": path }),
         None => json!({ "tool": tool }),
@@ -199,7 +207,7 @@ fn tool_path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, Str
 
 /// Converts a `.gitignore` pattern, as Claude Code uses them, into a glob relative to the
 /// workspace. A pattern without `/` in the middle matches at any depth.
-fn gitignore_pattern_to_glob(pattern: &str) -> Result<String, String> {
+fn convert_gitignore_pattern(pattern: &str) -> Result<String, String> {
     if pattern.starts_with("//") || pattern.starts_with('~') {
         return Err(
             "it names files outside the workspace, which file tools cannot reach".to_owned(),
@@ -276,8 +284,8 @@ fn add_opencode_rule(
     let rules = match (tool, pattern) {
         ("bash", None) => Ok(vec![json!({ "tool": "bash" })]),
         ("bash", Some(command)) => Ok(vec![json!({ "command": command })]),
-        ("edit" | "write" | "patch", path) => opencode_path_rules(EDITING, path),
-        ("read", path) => opencode_path_rules(&READING[..1], path),
+        ("edit" | "write" | "patch", path) => convert_opencode_path_rules(EDITING, path),
+        ("read", path) => convert_opencode_path_rules(&READING[..1], path),
         ("grep", None) => tool_path_rules(&["search"], None),
         ("glob" | "list", None) => tool_path_rules(&["list_files"], None),
         ("task", None) => Ok(vec![json!({ "tool": "spawn_subagent" })]),
@@ -293,13 +301,13 @@ fn add_opencode_rule(
     };
     match rules {
         Ok(rules) => add_rules(&from, &rules, decision, origin, path, plan),
-        Err(why) => record_lost_rule(&from, decision, why, path, plan),
+        Err(why) => record_rule_not_imported(&from, decision, why, path, plan),
     }
 }
 
 /// Creates a rule for each of `tools` from a path pattern of OpenCode, in which `*` also matches
 /// `/`.
-fn opencode_path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
+fn convert_opencode_path_rules(tools: &[&str], path: Option<&str>) -> Result<Vec<Value>, String> {
     let own = path.map(|path| path.replace("**", "*").replace('*', "**"));
     tool_path_rules(
         tools,

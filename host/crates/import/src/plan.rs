@@ -16,7 +16,7 @@ pub struct ImportPlan {
     pub rules: Vec<ImportedRule>,
     /// MCP servers. The import starts none of them: the first session asks about each, as for a
     /// server that was added manually.
-    pub servers: Vec<ImportedServer>,
+    pub servers: Vec<ImportedMcpServer>,
     /// Templates of slash commands and presets of subagents.
     pub files: Vec<ImportedFile>,
     /// Files with hooks in the format of Claude Code, which `[hooks] claude` can name.
@@ -38,7 +38,7 @@ pub struct ImportedRule {
 
 /// MCP server, converted into Rind's settings.
 #[derive(Debug, Serialize)]
-pub struct ImportedServer {
+pub struct ImportedMcpServer {
     /// Name of the server in Rind, which becomes part of its tools' names.
     pub name: String,
     /// Settings of the server in Rind.
@@ -119,7 +119,7 @@ impl ImportPlan {
     }
 
     /// Records a file or folder that Rind uses in place. Ignores a path that does not exist.
-    pub(crate) fn record_file_used_in_place(&mut self, path: PathBuf, how: &'static str) {
+    pub(crate) fn record_used_file(&mut self, path: PathBuf, how: &'static str) {
         if path.exists() {
             self.used.push(FileUsedInPlace { path, how });
         }

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rind_mcp::{ServerSettings, check_server_name, fit_server_name};
+use rind_mcp::{ServerSettings, check_server_name, to_valid_server_name};
 use serde_json::Value;
 
 use super::ImportedAgent;
 use super::file::{ImportError, parse_json};
-use super::plan::{ImportPlan, ImportedServer};
+use super::plan::{ImportPlan, ImportedMcpServer};
 
 /// MCP server in the settings of another agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub fn read_servers(
             let settings = parse_json(path, text)?;
             let servers = object_entries(&settings["mcpServers"]);
             Ok(servers
-                .map(|(name, own)| (name.clone(), claude_server(own)))
+                .map(|(name, own)| (name.clone(), parse_claude_server(own)))
                 .collect())
         }
     }
@@ -65,7 +65,7 @@ fn object_entries(table: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 /// Reads a server in the format of `.mcp.json`.
-fn claude_server(server: &Value) -> OtherAgentsMcpServer {
+fn parse_claude_server(server: &Value) -> OtherAgentsMcpServer {
     OtherAgentsMcpServer {
         command: json_string(&server["command"]),
         args: json_strings(&server["args"]),
@@ -106,7 +106,7 @@ pub(crate) fn codex_server(server: &Value) -> OtherAgentsMcpServer {
 /// # Errors
 /// The name contains no letter or digit that a server name could have.
 pub fn server_name(name: &str) -> Result<String, String> {
-    let own = fit_server_name(name);
+    let own = to_valid_server_name(name);
     check_server_name(&own)
         .map_err(|_| format!("`{name}` has no letters or digits for the name of a server"))?;
     Ok(own)
@@ -119,7 +119,7 @@ pub(crate) fn add_servers(table: &Value, path: &Path, plan: &mut ImportPlan) {
             plan.record_setting_not_imported(path, format!("MCP server `{name}`"), "the transport SSE was replaced in the protocol by Streamable HTTP; ask the server's operator for its new address");
             continue;
         }
-        add_server(name, claude_server(server), path, plan);
+        add_server(name, parse_claude_server(server), path, plan);
     }
 }
 
@@ -166,8 +166,7 @@ pub(crate) fn add_server(
         return plan.record_setting_not_imported(path, what, why);
     }
     if settings.url.is_some() {
-        settings.headers =
-            replace_header_values_by_secrets(&own, foreign.headers, &what, path, plan);
+        settings.headers = replace_headers_by_secrets(&own, foreign.headers, &what, path, plan);
     }
     if settings
         .args
@@ -180,7 +179,7 @@ pub(crate) fn add_server(
             "Rind does not replace variables in arguments: write the values",
         );
     }
-    if let Err(why) = settings.check() {
+    if let Err(why) = settings.check_settings() {
         return plan.record_setting_not_imported(path, what, format!("it {why}"));
     }
     if let Some(needs) = settings
@@ -190,7 +189,7 @@ pub(crate) fn add_server(
     {
         plan.record_setting_not_imported(path, format!("{what}: rights"), needs);
     }
-    plan.servers.push(ImportedServer {
+    plan.servers.push(ImportedMcpServer {
         name: own,
         settings,
     });
@@ -198,7 +197,7 @@ pub(crate) fn add_server(
 
 /// Replaces the values of HTTP headers by references to secrets, and reports each secret that the
 /// user must set.
-fn replace_header_values_by_secrets(
+fn replace_headers_by_secrets(
     server: &str,
     headers: Vec<(String, String)>,
     what: &str,

@@ -42,7 +42,7 @@ pub(crate) fn add_markdown_folder(
 }
 
 /// Returns the keys of a front matter that are not in `known`, joined with commas.
-fn unknown_front_matter_keys(front: &Map<String, Value>, known: &[&str]) -> String {
+fn list_unknown_keys(front: &Map<String, Value>, known: &[&str]) -> String {
     let others = front.keys().map(String::as_str);
     let others: Vec<&str> = others.filter(|key| !known.contains(key)).collect();
     others.join(", ")
@@ -79,7 +79,7 @@ pub(crate) fn add_command(
     plan: &mut ImportPlan,
 ) {
     let text = command_template_text(name, front, body, path, plan);
-    add_file(ImportedFileKind::Template, name, text, path, plan);
+    add_imported_file(ImportedFileKind::Template, name, text, path, plan);
 }
 
 /// Returns the text of the template for a slash command.
@@ -90,7 +90,7 @@ fn command_template_text(
     path: &Path,
     plan: &mut ImportPlan,
 ) -> String {
-    let others = unknown_front_matter_keys(front, &["description", "argument-hint", "template"]);
+    let others = list_unknown_keys(front, &["description", "argument-hint", "template"]);
     if !others.is_empty() {
         let why =
             "a template has none of these: it runs with the model, tools and rules of the session";
@@ -110,7 +110,7 @@ fn command_template_text(
     format!(
         "---\ndescription: {}\n---\n{}\n",
         json!(description),
-        template_body(body).trim()
+        convert_template_body(body).trim()
     )
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn add_opencode_agent(
         return plan.record_setting_not_imported(path, what, "it has permissions of its own, and a preset has none: the rules of [tools] hold for subagents, too");
     }
     let known = ["description", "mode", "model", "tools", "prompt", "disable"];
-    let others = unknown_front_matter_keys(front, &known);
+    let others = list_unknown_keys(front, &known);
     if !others.is_empty() {
         plan.record_setting_not_imported(
             path,
@@ -170,10 +170,16 @@ pub(crate) fn add_opencode_agent(
         );
     }
     text += &format!("---\n{}\n", body.trim());
-    add_file(ImportedFileKind::Preset, name, text, path, plan);
+    add_imported_file(ImportedFileKind::Preset, name, text, path, plan);
 }
 
-fn add_file(kind: ImportedFileKind, name: &str, text: String, path: &Path, plan: &mut ImportPlan) {
+fn add_imported_file(
+    kind: ImportedFileKind,
+    name: &str,
+    text: String,
+    path: &Path,
+    plan: &mut ImportPlan,
+) {
     let own = name.to_ascii_lowercase().replace(['_', ' ', '.'], "-");
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if own.is_empty() || own.len() > MAX_NAME_BYTES || !own.chars().all(fits) {
@@ -233,7 +239,7 @@ const TEXT_AFTER: &str = "{% if arguments %}\n\nARGUMENTS: {{ arguments }}{% end
 /// expressions, and other text with the syntax of an expression is escaped.
 ///
 /// If the command uses no arguments, the template appends them at its end, as Claude Code does.
-fn template_body(body: &str) -> String {
+fn convert_template_body(body: &str) -> String {
     let mut own = String::new();
     let mut takes_text = false;
     let mut rest = body;
@@ -301,7 +307,11 @@ mod tests {
             } else {
                 TEXT_AFTER
             };
-            assert_eq!(template_body(body), format!("{expected}{after}"), "{body}");
+            assert_eq!(
+                convert_template_body(body),
+                format!("{expected}{after}"),
+                "{body}"
+            );
         }
     }
 

@@ -22,7 +22,7 @@ use super::end::McpClientHandler;
 use super::http::McpEgressClient;
 use super::login::login_required_text;
 use super::offer::ServerOffer;
-use super::pipe::{GarbageLines, PipeTransport, UNREADABLE};
+use super::pipe::{NonMessageLines, PipeTransport, UNREADABLE};
 use super::prompt::split_usable_prompts;
 use super::result;
 use super::server::{McpServer, ServerProgramOrUrl};
@@ -32,7 +32,7 @@ use rind_lib::egress;
 use rind_lib::point::handle::AgentHandle;
 use rind_lib::text::clean_line;
 use rind_lib::tool::ToolOutput;
-use rind_lib::tool::peer::PeerEnd;
+use rind_lib::tool::peer::PeerEndWatch;
 
 /// Timeout for the answer to the first message. It is long because `npx` may download the server
 /// first.
@@ -42,7 +42,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// user's answer after each question of the server.
 const MAX_ROUNDS: usize = 4;
 
-/// Maximum length of a server's message in an error, in bytes.
+/// Maximum length of the server's message in an error, in bytes.
 const MAX_ERROR_BYTES: usize = 400;
 
 /// Maximum length of a server's instructions, in bytes; longer ones are truncated.
@@ -53,9 +53,9 @@ pub(crate) struct Connection {
     service: RunningService<RoleClient, McpClientHandler>,
     /// Handle that reports why the server program ended; `None` for a server that is reached over
     /// HTTP.
-    end: Option<PeerEnd>,
+    end: Option<PeerEndWatch>,
     /// Output lines of the server program that are not messages.
-    garbage: GarbageLines,
+    garbage: NonMessageLines,
     name: String,
     is_modern: bool,
     /// Event streams of a server that is reached over HTTP.
@@ -66,7 +66,7 @@ pub(crate) struct Connection {
 pub(crate) enum McpRequestFailure {
     /// The server answered with an error.
     Refused(String),
-    /// The server ended, or its connection was closed.
+    /// The MCP server ended, or its connection was closed.
     Ended(String),
 }
 
@@ -129,7 +129,7 @@ impl Connection {
         let (tools, mut refused) = ServerOffer::split_usable_tools(&self.name, listed);
         refused.extend(unread);
         // If the prompts cannot be listed, return an offer without prompts. The comparison with the
-        // pin then withholds the pinned prompts.
+        // approved offer (the pin) then withholds the approved prompts.
         let prompts = match self.list_prompts().await {
             Ok(listed) => {
                 let (prompts, others) = split_usable_prompts(&self.name, listed);
@@ -231,14 +231,14 @@ impl Connection {
 
     /// Describes output lines of the server program that are not messages, because they may explain
     /// a failure; empty if there are none.
-    pub(crate) fn describe_garbage_lines(&self) -> String {
+    pub(crate) fn describe_non_message_lines(&self) -> String {
         self.garbage.describe()
     }
 
     pub(crate) async fn classify_failure(&self, error: ServiceError) -> McpRequestFailure {
         match error {
             ServiceError::McpError(error) if error.code == UNREADABLE => {
-                McpRequestFailure::Refused(unreadable_text(&error))
+                McpRequestFailure::Refused(unreadable_answer_text(&error))
             }
             ServiceError::McpError(error) => McpRequestFailure::Refused(format!(
                 "answered with an error: {} ({})",
@@ -252,7 +252,7 @@ impl Connection {
                 // The connection still works: only the event stream with this answer was abandoned.
                 (None, Some(why)) => McpRequestFailure::Refused(why),
                 (None, None) => McpRequestFailure::Ended("closed the connection".to_owned()),
-                (Some(end), _) => McpRequestFailure::Ended(end.reason().await),
+                (Some(end), _) => McpRequestFailure::Ended(end.wait_for_end_reason().await),
             },
             ServiceError::TransportSend(error) => {
                 let why = login_instructions(&error, &self.name).unwrap_or_else(|| {
@@ -281,7 +281,7 @@ impl McpRequestFailure {
 }
 
 /// Describes an answer that cannot be read, phrased to follow "the server".
-fn unreadable_text(error: &ErrorData) -> String {
+fn unreadable_answer_text(error: &ErrorData) -> String {
     format!(
         "gave an answer that is not a valid message: {}",
         clean_line(&error.message, MAX_ERROR_BYTES)
@@ -295,7 +295,7 @@ async fn try_open_server(
     lifecycle: ClientLifecycleMode,
 ) -> Result<Connection, ServerConnectFailure> {
     let is_modern = matches!(lifecycle, ClientLifecycleMode::Discover { .. });
-    let mut garbage = GarbageLines::default();
+    let mut garbage = NonMessageLines::default();
     let mut streams = ServerStreams::default();
     let (served, end) = match &server.reach {
         ServerProgramOrUrl::Program(program) => {
@@ -305,7 +305,7 @@ async fn try_open_server(
                 .map_err(ServerConnectFailure::Failed)?;
             let end = peer.end.clone();
             let transport = PipeTransport::new(peer);
-            garbage = transport.garbage();
+            garbage = transport.non_message_lines();
             let served = own.serve_with_lifecycle(transport, lifecycle);
             (tokio::time::timeout(START_TIMEOUT, served).await, Some(end))
         }
@@ -333,7 +333,7 @@ async fn try_open_server(
                 streams,
             })
         }
-        Ok(Err(error)) => Err(to_open_failure(error, end, &server.name).await),
+        Ok(Err(error)) => Err(to_connect_failure(error, end, &server.name).await),
         Err(_) => Err(ServerConnectFailure::Failed(format!(
             "did not answer the first message (`initialize`) within {} s{}",
             START_TIMEOUT.as_secs(),
@@ -342,14 +342,14 @@ async fn try_open_server(
     }
 }
 
-async fn to_open_failure(
+async fn to_connect_failure(
     error: ClientInitializeError,
-    end: Option<PeerEnd>,
+    end: Option<PeerEndWatch>,
     name: &str,
 ) -> ServerConnectFailure {
     match (error, end) {
         (ClientInitializeError::JsonRpcError(error), _) if error.code == UNREADABLE => {
-            ServerConnectFailure::Failed(unreadable_text(&error))
+            ServerConnectFailure::Failed(unreadable_answer_text(&error))
         }
         (ClientInitializeError::JsonRpcError(error), _) => ServerConnectFailure::Refused(format!(
             "refused the connection: {} ({})",
@@ -357,7 +357,7 @@ async fn to_open_failure(
             error.code.0
         )),
         (ClientInitializeError::ConnectionClosed(_), Some(end)) => {
-            ServerConnectFailure::Failed(end.reason().await)
+            ServerConnectFailure::Failed(end.wait_for_end_reason().await)
         }
         (ClientInitializeError::TransportError { error, .. }, _) => {
             match login_instructions(&error, name) {
@@ -370,7 +370,9 @@ async fn to_open_failure(
         }
         (error, _) => {
             let text = clean_line(&error.to_string(), MAX_ERROR_BYTES);
-            ServerConnectFailure::Failed(format!("did not begin as the protocol requires: {text}"))
+            ServerConnectFailure::Failed(format!(
+                "did not begin the connection as the MCP protocol requires: {text}"
+            ))
         }
     }
 }

@@ -22,15 +22,16 @@ pub enum ServerOfferChange {
     Changed {
         /// Name on the server.
         tool: String,
-        /// Lines with excerpts, one for each field that differs.
+        /// Lines that describe the differences, one for each field that differs, with excerpts of
+        /// its value.
         lines: Vec<String>,
     },
-    /// The server no longer has a pinned tool.
+    /// The server no longer offers a tool that the operator approved.
     Gone {
         /// Name on the server.
         tool: String,
     },
-    /// The tool was not part of the offer that the operator approved.
+    /// The server offers a tool that it did not offer when the operator approved its tools.
     New {
         /// Name on the server.
         tool: String,
@@ -52,7 +53,8 @@ pub enum ServerOfferChange {
         /// Name on the server.
         prompt: String,
     },
-    /// The instructions of the server differ; contains excerpts of both texts.
+    /// The instructions of the server differ from the approved ones; contains excerpts of both
+    /// texts.
     Instructions(String),
 }
 
@@ -66,7 +68,8 @@ impl ServerOfferChange {
         }
     }
 
-    /// Returns the prompt that must not be fetched because of this difference.
+    /// Returns the name of the prompt that must not be fetched because of this difference; `None`
+    /// if there is none.
     #[must_use]
     pub fn withheld_prompt(&self) -> Option<&str> {
         match self {
@@ -123,7 +126,7 @@ pub fn find_offer_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<Serve
                 tool: tool.name.clone(),
             }),
     );
-    changes.extend(prompt_changes(pinned, live));
+    changes.extend(find_prompt_changes(pinned, live));
     let [before, now] =
         [pinned, live].map(|offer| offer.instructions.as_deref().unwrap_or_default());
     if let Some(line) = text_difference(before, now) {
@@ -132,14 +135,14 @@ pub fn find_offer_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<Serve
     changes
 }
 
-fn prompt_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<ServerOfferChange> {
+fn find_prompt_changes(pinned: &ServerOffer, live: &ServerOffer) -> Vec<ServerOfferChange> {
     let mut changes = Vec::new();
     for before in &pinned.prompts {
         let prompt = before.name.clone();
         match live.find_prompt(&prompt) {
             None => changes.push(ServerOfferChange::PromptGone { prompt }),
             Some(now) => {
-                let lines = prompt_differences(before, now);
+                let lines = list_prompt_differences(before, now);
                 if !lines.is_empty() {
                     changes.push(ServerOfferChange::PromptChanged { prompt, lines });
                 }
@@ -194,7 +197,7 @@ fn tool_differences(before: &OfferedTool, now: &OfferedTool) -> Vec<String> {
     lines.collect()
 }
 
-fn prompt_differences(before: &OfferedPrompt, now: &OfferedPrompt) -> Vec<String> {
+fn list_prompt_differences(before: &OfferedPrompt, now: &OfferedPrompt) -> Vec<String> {
     let title = |prompt: &OfferedPrompt| prompt.title.clone().unwrap_or_default();
     let arguments = |prompt: &OfferedPrompt| {
         let one = |own: &OfferedArgument| {

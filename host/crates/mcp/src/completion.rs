@@ -14,13 +14,14 @@ use super::resource::{MAX_URI_BYTES, ResourceList, check_uri};
 use rind_lib::host::PartialText;
 use rind_lib::text::one_line;
 
-/// Maximum length of a proposed value, in bytes.
+/// Maximum length of a value that the server proposes as a completion, in bytes.
 const MAX_VALUE_BYTES: usize = 256;
 
-/// Maximum number of templates that are completed for one URI.
+/// Maximum number of URI templates whose variables are completed for one typed URI.
 const MAX_TEMPLATES: usize = 4;
 
-/// Asks a server to complete a value. Returns no values if the server does not declare completions.
+/// Asks a server to complete a value. Returns no values if the server does not declare that it
+/// supports completion.
 pub(crate) async fn complete_text(
     connection: &Connection,
     begun: &PartialText,
@@ -44,7 +45,7 @@ pub(crate) async fn complete_text(
                 context,
             );
             match asked.await {
-                Ok(found) => Ok(displayable_completions(found).collect()),
+                Ok(found) => Ok(filter_displayable_completions(found).collect()),
                 Err(error) => Err(connection.classify_failure(error).await),
             }
         }
@@ -75,7 +76,7 @@ async fn complete_uri(
             Err(error) => return Err(connection.classify_failure(error).await),
         };
         let before = uri.get(..uri.len() - begun.value.len()).unwrap_or_default();
-        let whole = displayable_completions(values)
+        let whole = filter_displayable_completions(values)
             .map(|value| format!("{before}{value}{}", begun.literal));
         found.extend(whole.filter(|own| check_uri(own).is_ok()));
     }
@@ -91,7 +92,7 @@ fn arguments_as_completion_context(
 }
 
 /// Returns the values that are single lines of visible text of at most [`MAX_VALUE_BYTES`] bytes.
-fn displayable_completions(found: CompletionInfo) -> impl Iterator<Item = String> {
+fn filter_displayable_completions(found: CompletionInfo) -> impl Iterator<Item = String> {
     let values = found.values.into_iter().take(CompletionInfo::MAX_VALUES);
     values.filter(|value| {
         let is_plain = one_line(value) == *value;
@@ -195,7 +196,7 @@ mod tests {
         values.extend((0..200).map(|n| n.to_string()));
         let mut info = CompletionInfo::default();
         info.values = values;
-        let found: Vec<String> = displayable_completions(info).collect();
+        let found: Vec<String> = filter_displayable_completions(info).collect();
         assert_eq!((found[0].as_str(), found[1].as_str()), ("fine", "0"));
         assert!(found.len() <= CompletionInfo::MAX_VALUES);
     }

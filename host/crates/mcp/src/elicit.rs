@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::form::{FormField, FormRefusal, MAX_ASKED_FIELDS, read_form};
-use super::names::server_origin;
+use super::names::mcp_server_origin;
 use super::proposal::ProposedFormValues;
 use super::secret_words::label_asks_for_secret;
 use rind_lib::host::SourceSession;
@@ -32,7 +32,7 @@ const MAX_TOLD: u32 = 5;
 /// Maximum number of times that the user is asked for one field.
 const MAX_TRIES: u32 = 2;
 
-/// Maximum length of a server's message in a question, in bytes.
+/// Maximum length of the server's message that a question shows to the user, in bytes.
 const MAX_MESSAGE_BYTES: usize = 400;
 
 /// Options of a question about a form for which the server proposes values.
@@ -57,7 +57,7 @@ pub(crate) struct ServerQuestions {
     alone: tokio::sync::Mutex<()>,
 }
 
-/// Running calls of the server's tools, in the order in which they began.
+/// Calls of the server's tools that are running, in the order in which they began.
 #[derive(Default)]
 struct RunningToolCalls {
     next: u64,
@@ -129,7 +129,7 @@ impl ServerQuestions {
     pub(crate) fn new(server: &str, session: SourceSession) -> Self {
         Self {
             server: server.to_owned(),
-            origin: server_origin(server).into(),
+            origin: mcp_server_origin(server).into(),
             session,
             calls: Mutex::default(),
             clock: Mutex::default(),
@@ -250,8 +250,8 @@ impl ServerQuestions {
         UnansweredQuestion::Declined
     }
 
-    /// Asks the user whether to answer at all, or whether to send the values that the form
-    /// proposes. If the user wants to fill in the form, asks for the value of each field.
+    /// Asks the user whether to answer the server. If the form proposes values, also offers to send
+    /// these unchanged. If the user wants to fill in the form, asks for the value of each field.
     async fn ask_form(
         &self,
         message: &str,
@@ -268,7 +268,7 @@ impl ServerQuestions {
         match ProposedFormValues::from_form(fields) {
             None if !is_askable => {
                 let why = format!(
-                    "its form has more than {MAX_ASKED_FIELDS} fields, and its proposed values cannot be sent as they are"
+                    "its form has more than {MAX_ASKED_FIELDS} fields, too many to ask about one by one, and its proposed values are incomplete, invalid or too long to show"
                 );
                 return Err(self.reject_server_form(&FormRefusal::Shape(why)));
             }
@@ -339,7 +339,7 @@ impl ServerQuestions {
         Err(UnansweredQuestion::Cancelled)
     }
 
-    /// Shows a URL that the server asks the user to open. The host never opens it.
+    /// Asks the user whether a URL that the server names was opened. The host never opens it.
     async fn confirm_url_opened(
         &self,
         message: &str,

@@ -22,8 +22,8 @@ use rind_lib::lock::lock;
 /// Shows one line about the progress of a call.
 pub(crate) type ShowProgress = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Maximum number of progress lines at once. After that, so many further lines are allowed per
-/// second.
+/// Maximum number of progress lines that may arrive at once. Afterwards, the same number of lines
+/// is allowed per second.
 const MAX_PROGRESS_LINES: u32 = 10;
 
 /// Token bucket that limits the number of progress lines, because each becomes an event.
@@ -49,11 +49,12 @@ impl ProgressLineLimiter {
     }
 }
 
-/// Handler of the requests and notifications of one connection. Clones share their state.
+/// Handler of the requests and notifications of one connection to an MCP server. Clones share their
+/// state.
 #[derive(Clone)]
 pub(crate) struct McpClientHandler {
-    /// Receives a message when the server announces a change of its tools or prompts. The channel
-    /// has a capacity of one, so that several changes count as one.
+    /// Channel to which a message is sent when the server announces a change of its tools or
+    /// prompts. The channel has a capacity of one, so that several changes count as one.
     pub(crate) changed: Sender<()>,
     /// Whether a change was announced that
     /// [`take_offer_change_flag`](super::client::Connection::take_offer_change_flag) has not

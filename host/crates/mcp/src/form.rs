@@ -19,7 +19,7 @@ pub(crate) const MAX_ASKED_FIELDS: usize = 4;
 /// Maximum number of fields in a form.
 const MAX_FIELDS: usize = 16;
 
-/// Maximum number of options that are shown as a numbered list.
+/// Maximum number of options of a field that are shown as a numbered list.
 const MAX_OPTIONS: usize = 9;
 
 /// Maximum length of the label of a field or option, in bytes.
@@ -58,13 +58,13 @@ pub(crate) struct FormField {
     title: String,
     description: String,
     pub(crate) is_required: bool,
-    input: FieldInput,
+    input: FieldInputKind,
     pub(crate) schema: Value,
 }
 
 /// Kind of input that a field needs.
 #[derive(Clone, Debug, PartialEq)]
-enum FieldInput {
+enum FieldInputKind {
     Boolean,
     Number {
         is_whole: bool,
@@ -119,11 +119,11 @@ fn read_field(name: &str, of: &Value, is_required: bool) -> Result<FormField, Fo
     let options = parse_choice_options(of);
     let input = match (text("type"), options) {
         ("string", Some(options)) if options.is_empty() => return Err(shape("has no options")),
-        ("string", Some(options)) => FieldInput::Options(options),
-        ("string", None) => FieldInput::Text,
-        ("boolean", _) => FieldInput::Boolean,
-        ("integer", _) => FieldInput::Number { is_whole: true },
-        ("number", _) => FieldInput::Number { is_whole: false },
+        ("string", Some(options)) => FieldInputKind::Options(options),
+        ("string", None) => FieldInputKind::Text,
+        ("boolean", _) => FieldInputKind::Boolean,
+        ("integer", _) => FieldInputKind::Number { is_whole: true },
+        ("number", _) => FieldInputKind::Number { is_whole: false },
         _ => return Err(shape("is neither text, number, yes or no, nor a choice")),
     };
     if let Err(why) = schema::compile(&wrap_field_schema(of)) {
@@ -184,9 +184,9 @@ impl FormField {
             text += &clean_line(&self.description, MAX_DESCRIPTION_BYTES);
         }
         let hint = match &self.input {
-            FieldInput::Number { is_whole: true } => "a whole number",
-            FieldInput::Number { is_whole: false } => "a number",
-            FieldInput::Options(options) if !self.fits_in_numbered_list(options) => {
+            FieldInputKind::Number { is_whole: true } => "a whole number",
+            FieldInputKind::Number { is_whole: false } => "a number",
+            FieldInputKind::Options(options) if !self.fits_in_numbered_list(options) => {
                 "one of many options"
             }
             _ => "",
@@ -196,7 +196,7 @@ impl FormField {
             let value = self.schema.get(bound)?;
             Some(format!("{bound} {}", clean_line(&value.to_string(), 20)))
         });
-        let optional = (!self.is_required && !matches!(self.input, FieldInput::Boolean))
+        let optional = (!self.is_required && !matches!(self.input, FieldInputKind::Boolean))
             .then(|| "may be left out".to_owned());
         let hints = std::iter::once(hint.to_owned())
             .chain(bounds)
@@ -215,14 +215,14 @@ impl FormField {
         (2..=MAX_OPTIONS).contains(&n_options)
     }
 
-    /// Returns the kind of the question that asks for a value.
+    /// Returns the kind of the question with which the user is asked for the field's value.
     pub(crate) fn kind(&self) -> QuestionKind {
         let default = &self.schema["default"];
         match &self.input {
-            FieldInput::Boolean => QuestionKind::Confirm {
+            FieldInputKind::Boolean => QuestionKind::Confirm {
                 default: default == true,
             },
-            FieldInput::Options(options) if self.fits_in_numbered_list(options) => {
+            FieldInputKind::Options(options) if self.fits_in_numbered_list(options) => {
                 let proposed = options
                     .iter()
                     .position(|(value, _)| default == value.as_str());
@@ -253,8 +253,8 @@ impl FormField {
     /// Reason why the answer is not valid, as a text for the user.
     pub(crate) fn parse_answer(&self, answer: &PersonAnswer) -> Result<Option<Value>, String> {
         let value = match (&self.input, answer) {
-            (FieldInput::Boolean, PersonAnswer::Yes(is_yes)) => json!(is_yes),
-            (FieldInput::Options(options), PersonAnswer::Choice(at)) => {
+            (FieldInputKind::Boolean, PersonAnswer::Yes(is_yes)) => json!(is_yes),
+            (FieldInputKind::Options(options), PersonAnswer::Choice(at)) => {
                 let at = usize::try_from(*at).unwrap_or(usize::MAX);
                 match options.get(at) {
                     Some((value, _)) => json!(value),
@@ -265,16 +265,16 @@ impl FormField {
             (_, PersonAnswer::Text(text)) if text.is_empty() && !self.is_required => {
                 return Ok(None);
             }
-            (FieldInput::Options(options), PersonAnswer::Text(text)) => {
+            (FieldInputKind::Options(options), PersonAnswer::Text(text)) => {
                 let mut options = options.iter();
                 let found = options.find(|(value, label)| value == text || label == text);
                 json!(found.ok_or("it is none of the options")?.0)
             }
-            (FieldInput::Number { is_whole: true }, PersonAnswer::Text(text)) => {
+            (FieldInputKind::Number { is_whole: true }, PersonAnswer::Text(text)) => {
                 let number = text.trim().parse::<i64>();
                 json!(number.map_err(|_| "it must be a whole number")?)
             }
-            (FieldInput::Number { .. }, PersonAnswer::Text(text)) => {
+            (FieldInputKind::Number { .. }, PersonAnswer::Text(text)) => {
                 let number = text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
                 json!(number.ok_or("it must be a number")?)
             }

@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 
 use super::link::ServerLink;
 use super::material::ServerMaterial;
-use super::names::{ServerContentKind, server_content_tool_name, server_origin};
+use super::names::{ServerContentKind, mcp_server_origin, server_content_tool_name};
 use super::shape::{prompt_output, resource_output};
 use rind_lib::message::{EffectClass, ToolSpec};
-use rind_lib::tool::{FileTracking, SharedTool, Tool, ToolCtx, ToolOutput};
+use rind_lib::tool::{FileTrackingMethod, SharedTool, Tool, ToolCtx, ToolOutput};
 
 /// Returns the two tools that fetch the prompts and the resources of a server.
 pub(crate) fn server_content_tools(link: &Arc<ServerLink>) -> [SharedTool; 2] {
@@ -55,7 +55,7 @@ fn server_content_tool_spec(server: &str, kind: ServerContentKind) -> ToolSpec {
     };
     ToolSpec {
         name: server_content_tool_name(server, kind),
-        description: format!("{what} of the MCP server {server}, for a client"),
+        description: format!("{what} of the MCP server {server} at the request of a client"),
         parameters: json!({
             "type": "object",
             "properties": properties,
@@ -64,7 +64,7 @@ fn server_content_tool_spec(server: &str, kind: ServerContentKind) -> ToolSpec {
         }),
         // Use the effect class of the server's tools, because the request runs code of the server.
         effect_class: EffectClass::Execute,
-        plugin: Some(server_origin(server)),
+        plugin: Some(mcp_server_origin(server)),
     }
 }
 
@@ -97,7 +97,7 @@ impl Tool for ServerContentTool {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileTracking {
+    fn file_tracking(&self) -> FileTrackingMethod {
         self.material.link.server.file_tracking()
     }
 

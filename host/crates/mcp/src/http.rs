@@ -22,7 +22,7 @@ use sse_stream::{Sse, SseStream};
 use super::login::ServerLogin;
 use super::server::HttpServer;
 use super::streams::{OpenedStreamPurpose, ServerStreams};
-use rind_lib::egress::{self, Answer, Body, Egress, EventStreamPurpose, Request, Timeouts};
+use rind_lib::egress::{self, Answer, Body, Egress, EventStreamPurpose, Request, RequestTimeouts};
 use rind_lib::point::handle::AgentHandle;
 use rind_lib::point::trace::Origin;
 
@@ -72,7 +72,7 @@ impl McpEgressClient {
         let (Some(login), Some(token)) = (&self.login, token) else {
             return Ok(answer);
         };
-        if http_answer_status(&answer) != 401 {
+        if read_http_status(&answer) != 401 {
             return Ok(answer);
         }
         // The token may have been revoked before it expired. The server rejected the request, so it
@@ -97,10 +97,10 @@ impl McpEgressClient {
             }
             None => None,
         };
-        let request = request.egress_request();
+        let request = request.build_egress_request();
         let sent = self
             .egress
-            .send_for_events(request, main_agent_origin(), stream_use);
+            .open_event_stream(request, main_agent_origin(), stream_use);
         let answer = sent.await.map_err(StreamableHttpError::Client)?;
         Ok((token, answer))
     }
@@ -120,7 +120,7 @@ struct McpHttpRequest<'a> {
 }
 
 impl McpHttpRequest<'_> {
-    fn egress_request(&self) -> Request {
+    fn build_egress_request(&self) -> Request {
         let mut all: Vec<(String, Vec<u8>)> = self
             .headers
             .iter()
@@ -141,7 +141,7 @@ impl McpHttpRequest<'_> {
             url: self.uri.to_owned(),
             headers: all,
             body: Body::Whole(self.body.clone()),
-            timeouts: Timeouts::default(),
+            timeouts: RequestTimeouts::default(),
         }
     }
 }
@@ -180,10 +180,9 @@ impl StreamableHttpClient for McpEgressClient {
         };
         let response = self.send(&request, EventStreamPurpose::Answer).await?;
         Ok(match parse_http_answer(response, session.is_some())? {
-            StreamableHttpPostResponse::Sse(events, session) => StreamableHttpPostResponse::Sse(
-                self.streams.record_answer_events(events, 0),
-                session,
-            ),
+            StreamableHttpPostResponse::Sse(events, session) => {
+                StreamableHttpPostResponse::Sse(self.streams.record_resume_ids(events, 0), session)
+            }
             other => other,
         })
     }
@@ -203,7 +202,7 @@ impl StreamableHttpClient for McpEgressClient {
             body: Vec::new(),
         };
         let sent = self.send(&request, EventStreamPurpose::Answer).await?;
-        match http_answer_status(&sent) {
+        match read_http_status(&sent) {
             405 => Err(StreamableHttpError::ServerDoesNotSupportDeleteSession),
             _ => Ok(()),
         }
@@ -254,24 +253,25 @@ impl StreamableHttpClient for McpEgressClient {
                 return Err(none());
             }
         };
-        let status = http_answer_status(&answer);
+        let status = read_http_status(&answer);
         match (answer, stream_use) {
             (Answer::Events(events), EventStreamPurpose::Standing) if status == 200 => {
                 Ok(SseStream::from_bytes_stream(events.lines).boxed())
             }
             (Answer::Events(events), EventStreamPurpose::Answer) if status == 200 => {
                 let events = SseStream::from_bytes_stream(events.lines).boxed();
-                Ok(self.streams.record_answer_events(events, n_before))
+                Ok(self.streams.record_resume_ids(events, n_before))
             }
             (_, EventStreamPurpose::Answer) => {
-                let why = format!("does not continue its answer: HTTP {status}");
+                let why = format!("does not resume the stream of its answer: HTTP {status}");
                 self.streams.record_resume_fault(why);
                 match status {
                     404 => Err(StreamableHttpError::SessionExpired),
                     _ => Err(none()),
                 }
             }
-            // Only warn: a server works without a stream for unasked messages.
+            // Only warn: a server works without the standing stream, which carries the messages
+            // that answer no request.
             (_, EventStreamPurpose::Standing) => {
                 if !matches!(status, 404 | 405) {
                     tracing::warn!(
@@ -287,21 +287,21 @@ impl StreamableHttpClient for McpEgressClient {
     }
 }
 
-fn http_answer_status(answer: &Answer) -> u16 {
+fn read_http_status(answer: &Answer) -> u16 {
     match answer {
         Answer::Whole(response) => response.status,
         Answer::Events(events) => events.status,
     }
 }
 
-/// Converts the HTTP answer to a message.
+/// Converts the answer to an HTTP request into a message of the protocol.
 fn parse_http_answer(
     answer: Answer,
     has_session: bool,
 ) -> Result<StreamableHttpPostResponse, HttpError> {
     let response = match answer {
         Answer::Events(events) if matches!(events.status, 200..=299) => {
-            let session = header_text_of(&events.headers, SESSION_HEADER);
+            let session = read_header_text(&events.headers, SESSION_HEADER);
             let events = SseStream::from_bytes_stream(events.lines).boxed();
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
@@ -314,8 +314,8 @@ fn parse_http_answer(
         }
         Answer::Whole(response) => response,
     };
-    let session = header_text_of(&response.headers, SESSION_HEADER);
-    let kind = header_text_of(&response.headers, "content-type").unwrap_or_default();
+    let session = read_header_text(&response.headers, SESSION_HEADER);
+    let kind = read_header_text(&response.headers, "content-type").unwrap_or_default();
     match response.status {
         202 | 204 => Ok(StreamableHttpPostResponse::Accepted),
         200..=299 if response.body.is_empty() => Ok(StreamableHttpPostResponse::Accepted),
@@ -341,7 +341,7 @@ fn parse_http_answer(
 fn http_status_error(status: u16, headers: &HeaderMap, has_session: bool) -> HttpError {
     match status {
         401 | 403 => {
-            let asked = header_text_of(headers, "www-authenticate");
+            let asked = read_header_text(headers, "www-authenticate");
             StreamableHttpError::AuthRequired(AuthRequiredError::new(
                 asked.unwrap_or_else(|| format!("HTTP {status}")),
             ))
@@ -351,7 +351,7 @@ fn http_status_error(status: u16, headers: &HeaderMap, has_session: bool) -> Htt
     }
 }
 
-fn header_text_of(headers: &HeaderMap, name: &str) -> Option<String> {
+fn read_header_text(headers: &HeaderMap, name: &str) -> Option<String> {
     let value = headers.get(name)?;
     value.to_str().ok().map(str::to_owned)
 }

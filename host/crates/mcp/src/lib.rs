@@ -49,7 +49,7 @@ pub use login::{
     LoginFlow, LoginOutcome, LoginRequest, StoredLogin, TokenRevocation, login_file_path,
     remove_login, revoke_login,
 };
-pub use names::server_origin;
+pub use names::mcp_server_origin;
 pub use offer::{MAX_TOOLS, OfferedTool, ServerOffer};
 pub use pins::{PinError, PinnedServers, ServerPin, pins_file};
 pub use probe::{ProbeFailure, probe_server};
@@ -59,5 +59,7 @@ pub use serve::{
     PromptArgument, ReadSkills, ServedPrompt, ServedPrompts, ServedSkill, serve_lines,
 };
 pub use server::{HttpServer, McpServer, ServerProgramOrUrl};
-pub use settings::{McpConfig, McpProtocol, ServerSettings, check_server_name, fit_server_name};
+pub use settings::{
+    McpConfig, McpProtocol, ServerSettings, check_server_name, to_valid_server_name,
+};
 pub use source::{AskServerApproval, McpSource, ServerApprovalQuestion};

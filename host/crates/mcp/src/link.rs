@@ -1,6 +1,6 @@
-//! Connects one session to one server. The server is started at the first call and restarted at
-//! most a few times. Its tools and prompts are compared with the pin at every start, and whenever
-//! the server announces a change.
+//! Connects one session to one MCP server. The server is started at the first call, at most
+//! `MAX_STARTS` times in all. Its tools and prompts are compared with the approved ones (the pin)
+//! at every start, and whenever the server announces a change.
 //!
 //! Start from [`ServerLink::connection_with_checked_offer`].
 
@@ -23,21 +23,25 @@ use rind_lib::host::SourceSession;
 use rind_lib::lock::lock;
 use rind_lib::tool::SharedTool;
 
-/// Maximum number of times that a server is started in a session.
+/// Maximum number of times that an MCP server is started (or connected to, over HTTP) in one
+/// session.
 const MAX_STARTS: u32 = 4;
 
-/// Maximum age of the last comparison with the pin. If it is older, a call first lists and compares
-/// the tools again, because not every server announces changes.
+/// Maximum age of the last comparison of the server's tools with the approved (pinned) ones. If it
+/// is older, a tool call first lists and compares the tools again, because not every server
+/// announces changes.
 const MAX_COMPARED_AGE: Duration = Duration::from_secs(60);
 
-/// Minimum interval between two comparisons after announcements of changes.
+/// Minimum interval between two comparisons of the server's tools with the approved ones that
+/// announcements of changes cause. A tool call compares without this wait.
 const MIN_COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of times that a server's tools and prompts may change in a session. After that,
 /// all of them are withheld.
 const MAX_CHANGES: u32 = 10;
 
-/// Connection of one session to one server, with the withheld tools and prompts.
+/// Connection of one session to one MCP server, with the server's tools and prompts that are
+/// withheld from the session.
 pub(crate) struct ServerLink {
     pub(crate) server: Arc<McpServer>,
     pub(crate) session: SourceSession,
@@ -51,16 +55,16 @@ pub(crate) struct ServerLink {
     /// Withheld prompts: name on the server, and the reason why the prompt must not be fetched.
     held_prompts: Mutex<BTreeMap<String, String>>,
     told: Mutex<ReportedOfferChanges>,
-    /// Whether the complete offer is withheld for the rest of the session.
+    /// Whether all tools and prompts of the server are withheld for the rest of the session.
     is_held_all: AtomicBool,
 }
 
-/// Changes of the offer that were reported to the user.
+/// Changes of the server's offer that were reported to the user.
 #[derive(Default)]
 struct ReportedOfferChanges {
-    /// Differences from the pin in the last report.
+    /// Differences from the approved tools and prompts (the pin) that were reported last.
     last: Vec<ServerOfferChange>,
-    /// Number of times that the set of differences from the pin has changed.
+    /// Number of times that the differences between the server's offer and the pin have changed.
     n_times: u32,
 }
 
@@ -92,7 +96,7 @@ impl ServerLink {
         })
     }
 
-    /// Returns the tools that may be called, with their pinned definitions.
+    /// Returns the tools that are not withheld, with their pinned definitions.
     pub(crate) fn tools(self: &Arc<Self>) -> Vec<SharedTool> {
         let held = lock(&self.held);
         let free = self.pinned.tools.iter();
@@ -100,8 +104,8 @@ impl ServerLink {
         let free = free.map(|tool| Arc::new(McpTool::new(self.clone(), tool)) as SharedTool);
         let has_material = self.is_passed_on && self.require_offer_not_withheld().is_ok();
         let of_material = has_material.then(|| server_content_tools(self));
-        // Return the internal tools for prompts and resources first, so that they are not dropped
-        // if the server has more tools than a session accepts.
+        // First return the tools with which the host fetches the server's prompts and resources, so
+        // that they are not dropped if the server has more tools than a session accepts.
         let of_material = of_material.into_iter().flatten();
         of_material.chain(free).collect()
     }
@@ -119,7 +123,7 @@ impl ServerLink {
         match self.is_held_all.load(Ordering::Acquire) {
             false => Ok(()),
             true => Err(format!(
-                "is withheld until the next session, because it changed its offer more than {MAX_CHANGES} times"
+                "is withheld until the next session, because it changed its tools or prompts more than {MAX_CHANGES} times"
             )),
         }
     }
@@ -134,8 +138,8 @@ impl ServerLink {
         lock(&self.held_prompts).get(prompt).cloned()
     }
 
-    /// Returns a connection whose offer was compared with the pin; starts the server if it is not
-    /// running.
+    /// Returns a connection to the server, after its tools, prompts and instructions were compared
+    /// with the approved ones. Starts the server if it is not running.
     ///
     /// # Errors
     /// Reason, phrased to follow "the server".
@@ -169,13 +173,14 @@ impl ServerLink {
             state.compared = Some(Instant::now());
         }
         state.connection = Some(connection.clone());
-        // Check again: the comparison may have withheld all tools.
+        // Check again: the comparison with the approved tools may have withheld all tools of the
+        // server.
         self.require_offer_not_withheld()?;
         Ok(connection)
     }
 
-    /// Compares the tools and prompts of a running server with the pin if the server announced a
-    /// change. If listing them fails, the next call compares them.
+    /// Compares the tools and prompts of a running server with those that the operator approved, if
+    /// the server announced a change. If listing them fails, the next call compares them.
     async fn compare_announced_changes(self: &Arc<Self>) {
         let mut state = self.state.lock().await;
         let Some(connection) = state.connection.clone() else {
@@ -212,8 +217,8 @@ impl ServerLink {
         Ok(connection)
     }
 
-    /// Withholds tools and prompts that differ from the pin, and reports each change to the user
-    /// once.
+    /// Withholds the tools and prompts that differ from those that the operator approved (the pin),
+    /// and reports each change to the user once.
     fn compare_offer_with_pin(self: &Arc<Self>, offer: &ServerOffer) {
         let changes = find_offer_changes(&self.pinned, offer);
         let is_too_often = {
@@ -226,7 +231,7 @@ impl ServerLink {
             told.n_times > MAX_CHANGES
         };
         if is_too_often {
-            return self.withhold_complete_offer();
+            return self.withhold_tools_and_prompts();
         }
         let (mut held, mut prompts) = (BTreeMap::new(), BTreeMap::new());
         for change in &changes {
@@ -246,7 +251,9 @@ impl ServerLink {
         };
         let name = &self.server.name;
         let reason = match changes.is_empty() {
-            true => format!("MCP server `{name}` again offers the version that you approved"),
+            true => format!(
+                "MCP server `{name}` again offers exactly the tools and prompts that you approved"
+            ),
             false => format!(
                 "MCP server `{name}` differs from the version that you approved: {}. Changed tools and prompts are withheld; `rind mcp test {name}` shows it and \
                  asks",
@@ -263,22 +270,23 @@ impl ServerLink {
 impl ServerLink {
     /// Withholds the complete offer for the rest of the session, because it changes too often for
     /// the user to review.
-    fn withhold_complete_offer(self: &Arc<Self>) {
+    fn withhold_tools_and_prompts(self: &Arc<Self>) {
         self.is_held_all.store(true, Ordering::Release);
-        let why = format!("its server changed its offer more than {MAX_CHANGES} times");
+        let why = format!("its server changed its tools or prompts more than {MAX_CHANGES} times");
         let tools = self.pinned.tools.iter();
         let prompts = self.pinned.prompts.iter();
         *lock(&self.held) = tools.map(|own| (own.name.clone(), why.clone())).collect();
         *lock(&self.held_prompts) = prompts.map(|own| (own.name.clone(), why.clone())).collect();
         let reason = format!(
-            "MCP server `{}` changed its offer more than {MAX_CHANGES} times in this session: its tools and prompts are withheld until the next session",
+            "MCP server `{}` changed its tools or prompts more than {MAX_CHANGES} times in this session: all of them are withheld until the next session",
             self.server.name
         );
         self.session.replace_tools(self.tools(), reason);
     }
 }
 
-/// Compares the offer whenever the server announces a change, until the connection ends.
+/// Compares the server's tools and prompts with the approved ones whenever the server announces a
+/// change, until the connection ends.
 async fn watch_announced_offer_changes(link: Weak<ServerLink>, mut changes: mpsc::Receiver<()>) {
     while changes.recv().await.is_some() {
         let Some(link) = link.upgrade() else {

@@ -24,7 +24,7 @@ const MAX_PAGES: usize = 200;
 /// Timeout for listing all tools, all prompts, or all resources.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Error text for an answer in which the server asks for more input.
+/// Error text for a server that, instead of answering, asks for more input.
 const ASKS_MORE: &str = "asks for more input, which this host does not support here";
 
 impl Connection {

@@ -23,7 +23,8 @@ use rind_lib::text::clean_line;
 /// Age of the cached resource list after which the resources are listed again.
 const MAX_LISTED_AGE: Duration = Duration::from_secs(60);
 
-/// Age of the cached resource list after which a request for the list lists the resources again.
+/// Minimum age of the cached resource list. A request for the list uses a younger list from the
+/// cache; otherwise the resources are listed again.
 const MIN_LISTED_AGE: Duration = Duration::from_secs(1);
 
 /// Timeout of a completion; short because the user waits for it while typing.
@@ -69,8 +70,8 @@ impl ServerMaterial {
             return Err(format!("has no prompt `{quoted}` that you approved"));
         }
         let connection = self.link.connection_with_checked_offer().await?;
-        // Check now, because `connection_with_checked_offer` may have found that the prompt differs
-        // from its pin.
+        // Check this now, because `connection_with_checked_offer` may have found that the prompt
+        // differs from the approved one.
         if let Some(why) = self.link.prompt_withheld_reason(name) {
             let server = &self.link.server.name;
             return Err(format!(
@@ -115,7 +116,7 @@ impl ServerMaterial {
         self.with_call_timeout(connection.read_resource(uri)).await
     }
 
-    async fn complete(&self, begun: &PartialText) -> Result<Vec<String>, String> {
+    async fn complete_partial_text(&self, begun: &PartialText) -> Result<Vec<String>, String> {
         let list = match begun {
             PartialText::Address(_) => self.cached_resources(MAX_LISTED_AGE).await?,
             PartialText::Argument { .. } => Arc::default(),
@@ -132,7 +133,7 @@ impl ServerMaterial {
         match tokio::time::timeout(COMPLETION_TIMEOUT, asked).await {
             Ok(answered) => answered.map_err(McpRequestFailure::into_phrase),
             Err(_) => Err(format!(
-                "did not complete the text in {} s",
+                "sent no completions of the typed text within {} s",
                 COMPLETION_TIMEOUT.as_secs()
             )),
         }
@@ -197,7 +198,7 @@ impl SourceMaterial for ServerMaterial {
         &'a self,
         begun: &'a PartialText,
     ) -> BoxFuture<'a, Result<Vec<String>, String>> {
-        Box::pin(self.complete(begun))
+        Box::pin(self.complete_partial_text(begun))
     }
 }
 
@@ -207,7 +208,7 @@ fn convert_prompt(server: &str, name: &str, asked: GetPromptResult) -> Fetched {
     let n_messages = asked.messages.len();
     if n_messages > MAX_MESSAGES {
         return Err(format!(
-            "answered with a prompt of {n_messages} messages, more than {MAX_MESSAGES}"
+            "answered with a prompt of {n_messages} messages, more than the maximum of {MAX_MESSAGES}"
         ));
     }
     let has_roles = asked.messages.iter().any(|own| own.role != Role::User);

@@ -7,7 +7,7 @@ use rind_lib::tool::registry::MAX_NAME_BYTES;
 
 /// Returns the origin of the tools of a server: `mcp:NAME`.
 #[must_use]
-pub fn server_origin(server: &str) -> String {
+pub fn mcp_server_origin(server: &str) -> String {
     format!("mcp:{server}")
 }
 

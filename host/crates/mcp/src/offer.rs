@@ -115,7 +115,7 @@ const KEYWORDS: [&str; 43] = [
     "uniqueItems",
 ];
 
-/// Values of `type` that JSON Schema defines. They are not reported as texts of the server.
+/// Values of the JSON Schema keyword `type`. They are not reported as texts of the server.
 const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
@@ -214,7 +214,8 @@ pub struct ServerOffer {
     /// Negotiated version of the protocol.
     #[serde(default)]
     pub protocol: String,
-    /// Instructions of the server. They are pinned, but not passed to the model.
+    /// Instructions of the server. The operator's approval covers them, but they are not passed to
+    /// the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Usable tools, sorted by name.
@@ -294,7 +295,8 @@ impl OfferSizeCounter {
         self.add_bytes(n_values + texts.map(String::len).sum::<usize>())
     }
 
-    /// Counts an unreadable tool, and the bytes of the reason why it is unreadable.
+    /// Counts a tool whose definition cannot be read, and the bytes of the reason, towards the
+    /// limits of the offer.
     pub(crate) fn count_unreadable_tool(&mut self, why: &str) -> Result<(), String> {
         self.n_tools += 1;
         if self.n_tools > MAX_TOOLS {
@@ -309,7 +311,7 @@ impl OfferSizeCounter {
         self.n_bytes = self.n_bytes.saturating_add(n_bytes);
         if self.n_bytes > MAX_OFFER_BYTES {
             return Err(format!(
-                "describes its offer with more than {} MiB",
+                "describes its tools and prompts with more than {} MiB",
                 MAX_OFFER_BYTES >> 20
             ));
         }
@@ -317,10 +319,12 @@ impl OfferSizeCounter {
     }
 }
 
-/// Returns the reason why a tool cannot be used; `None` if it can.
+/// Returns the reason why a tool of an MCP server cannot be used; `None` if it can be used.
 fn unusable_tool_reason(tool: &OfferedTool) -> Option<String> {
     if tool.name.len() > MAX_NAME_BYTES {
-        return Some(format!("its name has more than {MAX_NAME_BYTES} bytes"));
+        return Some(format!(
+            "the name of the tool has more than {MAX_NAME_BYTES} bytes"
+        ));
     }
     if tool.name.trim().is_empty() {
         return Some("it has no name".to_owned());
@@ -343,12 +347,12 @@ fn unusable_tool_reason(tool: &OfferedTool) -> Option<String> {
     if let Some((what, n_bytes, most)) = long {
         return Some(format!("its {what} has {n_bytes} bytes, more than {most}"));
     }
-    let too_deep = |value: &Value| json::nesting_depth(value) > schema::MAX_SCHEMA_DEPTH;
+    let too_deep = |value: &Value| json::measure_nesting_depth(value) > schema::MAX_SCHEMA_DEPTH;
     let others = tool.output_schema.iter().chain(&tool.annotations);
     if others.clone().any(too_deep) {
         return Some("its output schema or its annotations are nested too deeply".to_owned());
     }
-    if let Err(why) = schema::compile_arguments(&tool.input_schema) {
+    if let Err(why) = schema::compile_argument_check(&tool.input_schema) {
         return Some(why);
     }
     let schema = tool.input_schema.to_string();

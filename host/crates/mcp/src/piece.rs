@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use rind_lib::message::{Blob, Part};
 use rind_lib::secret::{SecretScanner, run_blocking_scan};
 
-/// Length of the hash by which a part is recognized, in hex digits.
+/// Number of hex digits of the truncated hash that identifies a part of a prompt or resource.
 const MARK_DIGITS: usize = 16;
 
 /// Metadata of one part of a prompt or resource, such as its role.
@@ -25,7 +25,8 @@ pub(crate) struct PartMetadata {
     /// Whether the server sent the text as bytes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_bytes: bool,
-    /// Mark of the part that this metadata describes; see [`part_kind_and_hash`].
+    /// Kind and hash of the content of the part that this metadata describes; see
+    /// [`part_kind_and_hash`].
     pub(crate) mark: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<Role>,
@@ -41,17 +42,21 @@ pub(crate) fn part_kind_and_hash(part: &Part) -> String {
     let (kind, id) = match part {
         Part::Text { text } => {
             let masked = run_blocking_scan(text.len(), || SecretScanner::shared().masked(text));
-            ("text", Blob::of(masked.as_bytes(), "").id)
+            ("text", Blob::from_bytes(masked.as_bytes(), "").id)
         }
-        Part::Json { value } => ("json", Blob::of(value.to_string().as_bytes(), "").id),
+        Part::Json { value } => (
+            "json",
+            Blob::from_bytes(value.to_string().as_bytes(), "").id,
+        ),
         Part::Blob(blob) => ("blob", blob.id.clone()),
     };
     let id: String = id.chars().take(MARK_DIGITS).collect();
     format!("{kind} {id}")
 }
 
-/// Returns the kind of part that a mark contains.
-fn part_kind_in_mark(mark: &str) -> &str {
+/// Returns the kind at the start of a mark, which [`part_kind_and_hash`] made: `text`, `json`
+/// or `blob`.
+fn read_part_kind(mark: &str) -> &str {
     mark.split(' ').next().unwrap_or_default()
 }
 
@@ -67,7 +72,7 @@ pub(crate) fn match_metadata_to_edited_parts(
     let is_in_place = pieces.len() == marks.len()
         && pieces.iter().zip(&marks).all(|(piece, mark)| {
             let is_edited = || {
-                part_kind_in_mark(&piece.mark) == part_kind_in_mark(mark)
+                read_part_kind(&piece.mark) == read_part_kind(mark)
                     && !marks.contains(&piece.mark)
                     && pieces.iter().all(|own| own.mark != *mark)
             };

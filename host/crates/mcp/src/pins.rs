@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::offer::ServerOffer;
 use super::settings::ServerSettings;
-use rind_lib::disk::{lock_for_file, read_if_present, replace_private_file};
+use rind_lib::disk::{acquire_file_lock, read_if_present, replace_private_file};
 use rind_lib::paths::Paths;
 
 /// Version of the file format.
@@ -32,7 +32,7 @@ pub struct ServerPin {
 
 /// Error while reading or storing pins.
 #[derive(Debug, thiserror::Error)]
-#[error("the pins of MCP servers in {}: {message}", path.display())]
+#[error("the file {} with your approvals of MCP servers {message}", path.display())]
 pub struct PinError {
     path: PathBuf,
     message: String,
@@ -44,13 +44,13 @@ struct PinsFileContent {
     servers: BTreeMap<String, ServerPin>,
 }
 
-/// Returns the path of the file of pins.
+/// Returns the path of the file that stores which tools and prompts of MCP servers were approved.
 #[must_use]
 pub fn pins_file(paths: &Paths) -> PathBuf {
     paths.grants().with_file_name("mcp.json")
 }
 
-/// Pins of all servers, as stored in the file.
+/// Approved tools and prompts (pins) of all MCP servers, as stored in the file.
 #[derive(Clone, Debug)]
 pub struct PinnedServers {
     path: PathBuf,
@@ -58,7 +58,7 @@ pub struct PinnedServers {
 }
 
 impl PinnedServers {
-    /// Reads the pins; empty if the file does not exist.
+    /// Reads the approvals of MCP servers (the pins); empty if the file does not exist.
     ///
     /// # Errors
     /// The file cannot be read, is damaged, or was written by a newer version.
@@ -72,7 +72,7 @@ impl PinnedServers {
             Err(e) => return Err(refuse(format!("cannot be read: {e}"))),
             Ok(Some(text)) => serde_json::from_str::<PinsFileContent>(&text).map_err(|e| {
                 refuse(format!(
-                    "is damaged ({e}); move the file away, then Rind asks you again about every server"
+                    "is damaged ({e}); move the file away, and Rind asks you again about every server"
                 ))
             })?,
         };
@@ -88,30 +88,32 @@ impl PinnedServers {
         })
     }
 
-    /// Returns the pin of a server, even if its settings have changed since.
+    /// Returns what the operator approved for a server (its pin), even if the server's settings
+    /// have changed since.
     #[must_use]
-    pub fn pin_with_any_settings(&self, name: &str) -> Option<&ServerPin> {
+    pub fn find_pin_with_any_settings(&self, name: &str) -> Option<&ServerPin> {
         self.servers.get(name)
     }
 
     /// Returns the pin of a server if it was made with these settings.
     #[must_use]
-    pub fn find(&self, name: &str, settings: &ServerSettings) -> Option<&ServerPin> {
+    pub fn find_pin(&self, name: &str, settings: &ServerSettings) -> Option<&ServerPin> {
         let pin = self.servers.get(name)?;
         (pin.settings == settings.digest()).then_some(pin)
     }
 
-    /// Stores the pin of a server, and replaces an existing one.
+    /// Stores the tools and prompts that the operator approved for a server (the pin), in place of
+    /// those approved earlier.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn put(&mut self, name: &str, pin: ServerPin) -> Result<(), PinError> {
+    pub fn pin_server(&mut self, name: &str, pin: ServerPin) -> Result<(), PinError> {
         self.change_pins(|servers| {
             servers.insert(name.to_owned(), pin);
         })
     }
 
-    /// Removes the pin of a server. Returns whether it existed.
+    /// Removes the approval (the pin) of a server's tools and prompts. Returns whether it existed.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -131,7 +133,7 @@ impl PinnedServers {
             path: path.clone(),
             message: format!("cannot be written: {e}"),
         };
-        let _lock = lock_for_file(&path, || {}).map_err(refuse)?;
+        let _lock = acquire_file_lock(&path, || {}).map_err(refuse)?;
         let mut servers = Self::read(&path)?.servers;
         change(&mut servers);
         let content = PinsFileContent {
@@ -142,7 +144,7 @@ impl PinnedServers {
             serde_json::to_vec_pretty(&content).map_err(|e| refuse(std::io::Error::other(e)))?;
         // Do not write a file that is too large to be read: without the pins, no session starts.
         if bytes.len() as u64 > MAX_BYTES {
-            let why = format!("it would have more than {} MiB", MAX_BYTES >> 20);
+            let why = format!("the new file would have more than {} MiB", MAX_BYTES >> 20);
             return Err(refuse(std::io::Error::other(why)));
         }
         replace_private_file(&path, &bytes).map_err(refuse)?;
@@ -173,22 +175,22 @@ mod tests {
             },
         };
         let mut pins = PinnedServers::read(&path).unwrap();
-        pins.put("s", pin.clone()).unwrap();
+        pins.pin_server("s", pin.clone()).unwrap();
         PinnedServers::read(&path)
             .unwrap()
-            .put("t", pin.clone())
+            .pin_server("t", pin.clone())
             .unwrap();
         let mut again = PinnedServers::read(&path).unwrap();
-        assert_eq!(again.find("s", &settings), Some(&pin));
+        assert_eq!(again.find_pin("s", &settings), Some(&pin));
         let wider = ServerSettings {
             network: true,
             ..settings.clone()
         };
-        assert_eq!(again.find("s", &wider), None);
-        assert!(again.pin_with_any_settings("s").is_some());
+        assert_eq!(again.find_pin("s", &wider), None);
+        assert!(again.find_pin_with_any_settings("s").is_some());
         assert!(again.remove("s").unwrap());
         assert!(!again.remove("s").unwrap());
-        assert!(again.find("t", &settings).is_some());
+        assert!(again.find_pin("t", &settings).is_some());
     }
 
     #[test]

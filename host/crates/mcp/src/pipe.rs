@@ -13,7 +13,7 @@ use tokio::sync::mpsc::Receiver;
 
 use rind_lib::lock::lock;
 use rind_lib::text::clean_line;
-use rind_lib::tool::peer::{PeerEnd, PeerInput, PeerProcess, PeerStopGuard};
+use rind_lib::tool::peer::{PeerEndWatch, PeerInput, PeerProcess, PeerStopGuard};
 
 /// Maximum number of output lines per server process that are not protocol messages. A few such
 /// lines are common, for example warnings.
@@ -30,31 +30,32 @@ pub(crate) const UNREADABLE: ErrorCode = ErrorCode(-39_001);
 pub(crate) struct PipeTransport {
     input: PeerInput,
     output: Receiver<Vec<u8>>,
-    end: PeerEnd,
-    garbage: GarbageLines,
-    /// Stops the program when the transport is dropped.
+    end: PeerEndWatch,
+    garbage: NonMessageLines,
+    /// Guard that stops the server program when the transport is dropped.
     _stop: PeerStopGuard,
 }
 
 /// Number of output lines that are not messages, and an excerpt of the last one. Clones share the
 /// data.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct GarbageLines(Arc<Mutex<(usize, String)>>);
+pub(crate) struct NonMessageLines(Arc<Mutex<(usize, String)>>);
 
-impl GarbageLines {
-    /// Describes the lines that are not messages, because they may explain a failure; empty if
-    /// there are none.
+impl NonMessageLines {
+    /// Describes the lines of the server that are not messages, because they may explain a failure;
+    /// empty if there are none.
     pub(crate) fn describe(&self) -> String {
         let garbage = lock(&self.0);
         match &*garbage {
             (0, _) => String::new(),
             (n, last) => format!(
-                "; not a message: {n} of the lines that it wrote to its standard output, such as “{last}”"
+                "; lines of its standard output that are not messages: {n}, such as “{last}”"
             ),
         }
     }
 
-    /// Counts a line. Returns the number of lines so far.
+    /// Counts a line that is not a message, and keeps an excerpt of it. Returns the number of such
+    /// lines so far.
     fn count_line(&self, line: &[u8]) -> usize {
         let mut garbage = lock(&self.0);
         garbage.0 += 1;
@@ -70,17 +71,17 @@ impl PipeTransport {
             input: peer.input,
             output: peer.output,
             end: peer.end,
-            garbage: GarbageLines::default(),
+            garbage: NonMessageLines::default(),
             _stop: peer.stop,
         }
     }
 
-    pub(crate) fn garbage(&self) -> GarbageLines {
+    pub(crate) fn non_message_lines(&self) -> NonMessageLines {
         self.garbage.clone()
     }
 
-    /// Counts a line that is not a message. Returns `false`, and stops the server, if there are too
-    /// many.
+    /// Counts an output line of the server that is not a message of the protocol. Returns `false`,
+    /// and stops the server, if there are too many.
     fn count_garbage_line(&self, line: &[u8]) -> bool {
         let n_lines = self.garbage.count_line(line);
         if n_lines <= MAX_GARBAGE_LINES {
@@ -198,13 +199,13 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_messages_are_counted_and_quoted() {
-        let garbage = GarbageLines::default();
+        let garbage = NonMessageLines::default();
         assert_eq!(garbage.describe(), "");
         assert_eq!(garbage.count_line(b"hello\x1b[2J"), 1);
         assert_eq!(garbage.count_line(&b"\xef\xbb\xbf{".repeat(1000)), 2);
         let words = garbage.describe();
         assert!(
-            words.starts_with("; not a message: 2 of the lines"),
+            words.starts_with("; lines of its standard output that are not messages: 2"),
             "{words}"
         );
         assert!(words.len() < 300 && !words.contains('\u{1b}'), "{words}");

@@ -44,7 +44,7 @@ pub async fn probe_server(server: &McpServer) -> Result<ServerOffer, ProbeFailur
 pub struct ProbeFailure {
     /// Whether the server requires a login.
     pub wants_login: bool,
-    /// Reason, phrased to follow "the server".
+    /// Reason of the failure, as the predicate of a sentence that begins with "the server".
     pub why: String,
 }
 

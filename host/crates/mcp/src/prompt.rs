@@ -122,13 +122,17 @@ impl OfferedPrompt {
     /// Returns the reason why the prompt cannot be used; `None` if it can.
     fn unusable_prompt_reason(&self) -> Option<String> {
         if self.name.len() > MAX_NAME_BYTES {
-            return Some(format!("its name has more than {MAX_NAME_BYTES} bytes"));
+            return Some(format!(
+                "the name of the prompt has more than {MAX_NAME_BYTES} bytes"
+            ));
         }
         if self.command_name().is_empty() {
             return Some("its name has no letter or digit for a command".to_owned());
         }
         if self.arguments.len() > MAX_ARGUMENTS {
-            return Some(format!("it has more than {MAX_ARGUMENTS} arguments"));
+            return Some(format!(
+                "the prompt has more than {MAX_ARGUMENTS} arguments"
+            ));
         }
         let is_plain = |name: &str| {
             let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -150,7 +154,7 @@ impl OfferedPrompt {
         texts.extend(self.arguments.iter().map(|own| own.description.as_str()));
         if texts.iter().any(|text| text.len() > MAX_DESCRIPTION_BYTES) {
             return Some(format!(
-                "a description of it has more than {} KiB",
+                "its title, its description or that of an argument has more than {} KiB",
                 MAX_DESCRIPTION_BYTES >> 10
             ));
         }

@@ -22,7 +22,7 @@ pub(crate) const MAX_RESOURCES: usize = 10_000;
 /// Maximum size of the text in one answer, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
 
-/// Maximum number of parts in one answer.
+/// Maximum number of parts in a server's answer with the content of a resource.
 const MAX_PARTS: usize = 32;
 
 /// Maximum number of images in one answer.
@@ -64,7 +64,7 @@ impl ResourceList {
         listed.name = clean_line(&listed.name, MAX_DESCRIPTION_BYTES);
         listed.description = clean_line(&listed.description, MAX_DESCRIPTION_BYTES);
         listed.media_type = listed.media_type.filter(|own| is_media_type(own));
-        // Skip a URI or template that could not be requested.
+        // Skip an entry whose URI or template could not be requested.
         match &listed.template {
             Some(template)
                 if begins_with_uri_scheme(template_literal_prefix(template))
@@ -156,7 +156,7 @@ fn has_parent_segment(uri: &str) -> bool {
     parts.any(|part| part == "..") || text.contains("%25")
 }
 
-/// Returns the text of a template before its first expression.
+/// Returns the literal text of a URI template before its first expression.
 fn template_literal_prefix(template: &str) -> &str {
     template.split('{').next().unwrap_or_default()
 }
@@ -181,8 +181,8 @@ pub(crate) fn matches_template(template: &str, uri: &str) -> bool {
         let at = match (literal.is_empty(), parts.peek().is_none()) {
             (true, true) => Some(rest.len()),
             (false, true) => rest.ends_with(literal).then(|| rest.len() - literal.len()),
-            // No literal separates two adjacent expressions, so the first one matches an empty
-            // value.
+            // No literal separates this expression from the next one, so let this one match the
+            // empty text.
             (true, false) => Some(0),
             (false, false) => rest.find(literal),
         };
@@ -212,7 +212,7 @@ pub(crate) fn read_contents(
     }
     if contents.len() > MAX_PARTS {
         return Err(format!(
-            "answered with {} parts, more than {MAX_PARTS}",
+            "answered with {} parts, more than the maximum of {MAX_PARTS}",
             contents.len()
         ));
     }
@@ -238,7 +238,7 @@ pub(crate) fn read_contents(
         if is_many {
             fetched.text += &format!("[{}]\n", clean_line(&own, MAX_QUOTED_BYTES));
         }
-        add_part(&mut fetched, content, &media_type.unwrap_or_default())?;
+        add_content_part(&mut fetched, content, &media_type.unwrap_or_default())?;
     }
     Ok(fetched)
 }
@@ -269,7 +269,7 @@ pub(crate) fn check_answer_has_requested_uri(asked: &str, own: &str) -> Result<(
     ))
 }
 
-fn add_part(
+fn add_content_part(
     fetched: &mut FetchedMaterial,
     content: PartContent,
     media_type: &str,

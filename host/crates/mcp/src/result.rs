@@ -86,7 +86,7 @@ impl ToolResultParts {
         let Ok(bytes) = STANDARD.decode(data) else {
             return self.add_text(format!("[{what} that is not base64, left out]"));
         };
-        let blob = Blob::of(&bytes, media_type);
+        let blob = Blob::from_bytes(&bytes, media_type);
         if blob.is_image() {
             self.parts.push(Part::Blob(blob));
             self.bytes.push(bytes);

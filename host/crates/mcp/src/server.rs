@@ -8,12 +8,14 @@ use std::time::Duration;
 use http::Uri;
 
 use super::login::{ServerLogin, StoredLogin, TOKEN_NAME};
-use super::names::server_origin;
+use super::names::mcp_server_origin;
 use super::settings::{McpProtocol, ServerSettings};
-use rind_lib::egress::{EgressOptions, MAX_REQUESTS, PluginEgress, Secrets, Template, is_refused};
+use rind_lib::egress::{
+    CredentialTemplate, EgressOptions, MAX_REQUESTS, PluginEgress, Secrets, is_refused,
+};
 use rind_lib::grant::{Capability, Credential, Granted, HostPattern};
-use rind_lib::tool::FileTracking;
-use rind_lib::tool::builtin::Confining;
+use rind_lib::tool::FileTrackingMethod;
+use rind_lib::tool::builtin::CommandConfinementMode;
 use rind_lib::tool::peer::PeerProgram;
 
 /// Headers that the transport sets and that the settings must not set.
@@ -37,11 +39,12 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct McpServer {
     /// Name in the settings.
     pub name: String,
-    /// Name under which the server's tools and prompts are pinned.
+    /// Name under which the operator's approval of the server's tools and prompts (the pin) is
+    /// stored.
     pub pin: String,
     /// Settings from which the server was built.
     pub settings: ServerSettings,
-    /// Program or URL through which the host reaches the server.
+    /// Program or URL through which the host reaches the MCP server.
     pub reach: ServerProgramOrUrl,
     /// Whether the server may change files of the workspace.
     pub changes_workspace: bool,
@@ -61,16 +64,16 @@ pub enum ServerProgramOrUrl {
 pub struct HttpServer {
     /// Absolute URL.
     pub url: String,
-    /// Permissions and limits of the requests.
+    /// Permissions and limits of the HTTP requests to the MCP server.
     pub egress: Arc<PluginEgress>,
-    /// Login whose access token is added to the requests.
+    /// OAuth login whose access token is added to the requests.
     pub(crate) login: Option<Arc<ServerLogin>>,
 }
 
 impl HttpServer {
-    /// Builds the egress of a server: requests, including redirects, reach only the server's host.
-    /// The login in the file `login` is used if it is for the same URL and the settings set no
-    /// `authorization` header.
+    /// Creates the settings for reaching a server over HTTP. Its requests, including redirects, can
+    /// reach only the server's host. The login in the file `login` is used if it is for the same
+    /// URL and the settings set no `authorization` header.
     ///
     /// # Errors
     /// A setting or the login is invalid; the error is a sentence.
@@ -107,7 +110,7 @@ impl HttpServer {
             ..EgressOptions::default()
         };
         let granted = Arc::new(Granted::new(capabilities));
-        let origin = server_origin(name);
+        let origin = mcp_server_origin(name);
         Ok(Self {
             url,
             egress: PluginEgress::new(options, origin.into(), granted, Some(MAX_REQUESTS)),
@@ -140,14 +143,14 @@ pub(crate) fn host_pattern_of_url(url: &str) -> Result<HostPattern, String> {
         ));
     }
     let pattern: HostPattern = format!("{scheme}://{authority}").parse()?;
-    if pattern.is_any() || authority.as_str().contains('*') {
+    if pattern.matches_any_host() || authority.as_str().contains('*') {
         return Err(wrong("names no host"));
     }
     Ok(pattern)
 }
 
-/// Converts the headers of the settings into credentials, which the egress adds last and masks in
-/// answers.
+/// Converts the header settings of an MCP server into credentials. The egress adds them to requests
+/// last, and masks them in answers.
 fn header_credentials(
     host: &HostPattern,
     headers: &BTreeMap<String, String>,
@@ -161,7 +164,7 @@ fn header_credentials(
         if is_refused(&header) || OWN_HEADERS.contains(&header.as_str()) {
             return Err(wrong("is for the host to set"));
         }
-        Template::parse(value).map_err(|why| wrong(&why))?;
+        CredentialTemplate::parse(value).map_err(|why| wrong(&why))?;
         Ok(Capability::Credential(Credential {
             host: host.clone(),
             header,
@@ -179,10 +182,10 @@ impl McpServer {
     }
 
     /// Returns the method by which the host detects files that the server's calls change.
-    pub(crate) fn file_tracking(&self) -> FileTracking {
+    pub(crate) fn file_tracking(&self) -> FileTrackingMethod {
         match self.changes_workspace {
-            true => FileTracking::Snapshot,
-            false => FileTracking::Unneeded,
+            true => FileTrackingMethod::Snapshot,
+            false => FileTrackingMethod::Unneeded,
         }
     }
 
@@ -230,10 +233,14 @@ impl McpServer {
 }
 
 /// Whether commands run in a sandbox or are refused.
-fn is_confined_or_refused(confining: &Confining) -> bool {
+fn is_confined_or_refused(confining: &CommandConfinementMode) -> bool {
     match confining {
-        Confining::Confined(_) | Confining::RetriedConfinement(_) | Confining::Refused(_) => true,
-        Confining::Free | Confining::Kept(_) | Confining::Unconfined { .. } => false,
+        CommandConfinementMode::Confined(_)
+        | CommandConfinementMode::RetryingConfinement(_)
+        | CommandConfinementMode::Refused(_) => true,
+        CommandConfinementMode::Free
+        | CommandConfinementMode::Kept(_)
+        | CommandConfinementMode::Unconfined { .. } => false,
     }
 }
 

@@ -123,7 +123,7 @@ impl ServerSettings {
     ///
     /// # Errors
     /// A sentence about the first violation.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check_settings(&self) -> Result<(), String> {
         if self.project {
             let is_target = self.command.is_some() || self.url.is_some();
             if is_target || !self.args.is_empty() || !self.headers.is_empty() {
@@ -216,7 +216,7 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
 /// characters between them, truncated to the maximum length. Empty if the text has no ASCII letters
 /// or digits.
 #[must_use]
-pub fn fit_server_name(text: &str) -> String {
+pub fn to_valid_server_name(text: &str) -> String {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let lower = text.to_ascii_lowercase();
     let words = lower.split(|c| !fits(c)).filter(|word| !word.is_empty());
@@ -240,14 +240,18 @@ mod tests {
             ("--é--", ""),
             ("日本", ""),
         ] {
-            assert_eq!(fit_server_name(text), name);
+            assert_eq!(to_valid_server_name(text), name);
             assert_eq!(check_server_name(name).is_err(), name.is_empty(), "{name}");
         }
     }
 
     #[test]
     fn a_server_is_a_program_or_an_address_and_nothing_in_between() {
-        let check = |text: &str| toml::from_str::<ServerSettings>(text).unwrap().check();
+        let check = |text: &str| {
+            toml::from_str::<ServerSettings>(text)
+                .unwrap()
+                .check_settings()
+        };
         assert_eq!(check("command = \"x\"\nnetwork = true"), Ok(()));
         assert_eq!(check("url = \"https://a.example/mcp\""), Ok(()));
         for (text, expected) in [

@@ -23,10 +23,10 @@ use rind_lib::message::{Blob, Part};
 use rind_lib::secret::{SecretScanner, run_blocking_scan};
 use rind_lib::tool::ToolOutput;
 
-/// Maximum number of parts in one answer.
+/// Maximum number of parts in one answer of a server.
 const MAX_PARTS: usize = 100;
 
-/// Maximum total size of binary data in one answer, in bytes.
+/// Maximum total size, in bytes, of the binary data in one answer of an MCP server.
 const MAX_BYTES: usize = 8 << 20;
 
 /// JSON key of the list with the metadata of the parts, in the first part of a result.
@@ -62,7 +62,7 @@ impl MaterialResultParts {
         let bytes = STANDARD.decode(data);
         let bytes = bytes.map_err(|_| "answered with bytes that are not base64")?;
         let declared = piece.media_type.take().unwrap_or_default();
-        let blob = Blob::of(&bytes, &declared);
+        let blob = Blob::from_bytes(&bytes, &declared);
         let bytes = match blob.is_image() {
             true => bytes,
             false => match String::from_utf8(bytes) {
@@ -81,7 +81,7 @@ impl MaterialResultParts {
         self.n_bytes = self.n_bytes.saturating_add(bytes.len());
         if self.n_bytes > MAX_BYTES {
             return Err(format!(
-                "answered with more than {} MiB of bytes",
+                "answered with more than {} MiB of binary data",
                 MAX_BYTES >> 20
             ));
         }
@@ -234,7 +234,7 @@ enum PartAfterHooks {
 /// Returns the parts of a result that hooks may have edited, each with its metadata.
 fn parts_after_hooks(result: ClientCallResult) -> Vec<(PartMetadata, PartAfterHooks)> {
     let mut parts: Vec<&Part> = result.content.iter().collect();
-    // Search for the part with the metadata, because a hook may have moved it.
+    // Search the parts for the one with the metadata, because a hook may have moved it.
     let facts = parts.iter().enumerate().find_map(|(at, part)| match part {
         Part::Json { value } => Some((
             at,
@@ -252,7 +252,7 @@ fn parts_after_hooks(result: ClientCallResult) -> Vec<(PartMetadata, PartAfterHo
         let left = match part {
             Part::Text { text } if piece.is_bytes => {
                 let declared = piece.media_type.as_deref().unwrap_or_default();
-                let media_type = Blob::of(text.as_bytes(), declared).media_type;
+                let media_type = Blob::from_bytes(text.as_bytes(), declared).media_type;
                 PartAfterHooks::Bytes(text.clone().into_bytes(), media_type)
             }
             Part::Text { text } => PartAfterHooks::Text(text.clone()),
@@ -284,7 +284,8 @@ fn resource_contents(piece: PartMetadata, left: PartAfterHooks, asked: &str) -> 
     }
 }
 
-/// Converts the result of a call back into the content of a resource.
+/// Converts the parts of a result, after hooks have edited them, back into the content of an MCP
+/// resource. `asked` is the requested URI.
 pub(crate) fn resource_result(asked: &str, result: ClientCallResult) -> ReadResourceResult {
     let left = parts_after_hooks(result).into_iter();
     ReadResourceResult::new(
@@ -293,7 +294,8 @@ pub(crate) fn resource_result(asked: &str, result: ClientCallResult) -> ReadReso
     )
 }
 
-/// Converts the result of a call back into a prompt.
+/// Converts the parts of a result, after hooks have edited them, back into the messages of an MCP
+/// prompt.
 pub(crate) fn prompt_result(result: ClientCallResult) -> GetPromptResult {
     let messages = parts_after_hooks(result).into_iter().map(|(piece, left)| {
         let role = piece.role.clone().unwrap_or(Role::User);

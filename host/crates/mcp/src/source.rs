@@ -10,10 +10,10 @@ use futures_util::future::BoxFuture;
 use super::compare::ServerOfferChange;
 use super::link::ServerLink;
 use super::material::ServerMaterial;
-use super::names::server_origin;
+use super::names::mcp_server_origin;
 use super::offer::ServerOffer;
 use super::server::McpServer;
-use rind_lib::host::{OpenedSource, SourceSession, ToolSource};
+use rind_lib::host::{OpenedToolSource, SourceSession, ToolSource};
 
 /// Source of the tools of a server that the operator approved.
 pub struct McpSource {
@@ -24,11 +24,12 @@ pub struct McpSource {
 }
 
 impl McpSource {
-    /// Creates a source with the pinned tools of a server. The server is started at the first call.
+    /// Creates a source with the tools of a server that the operator approved. The server is
+    /// started at the first call.
     #[must_use]
     pub fn new(server: McpServer, pinned: ServerOffer) -> Self {
         Self {
-            origin: server_origin(&server.name),
+            origin: mcp_server_origin(&server.name),
             server: Arc::new(server),
             pinned,
             is_passed_on: false,
@@ -47,14 +48,14 @@ impl ToolSource for McpSource {
         &self.origin
     }
 
-    fn open(&self, session: SourceSession) -> OpenedSource {
+    fn open(&self, session: SourceSession) -> OpenedToolSource {
         let link = ServerLink::new(
             self.server.clone(),
             self.pinned.clone(),
             self.is_passed_on,
             session,
         );
-        OpenedSource {
+        OpenedToolSource {
             tools: link.tools(),
             warnings: Vec::new(),
             material: Some(Arc::new(ServerMaterial::new(link))),
@@ -69,7 +70,8 @@ pub struct ServerApprovalQuestion<'a> {
     pub server: &'a McpServer,
     /// Current offer of the server.
     pub offer: &'a ServerOffer,
-    /// Differences from the pinned offer; `None` if there is no pin.
+    /// Differences between the tools and prompts that the operator approved and those of `offer`;
+    /// `None` if none were approved.
     pub changes: Option<&'a [ServerOfferChange]>,
 }
 
@@ -80,6 +82,6 @@ pub trait AskServerApproval: Send + Sync {
     /// `config.toml`.
     fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool>;
 
-    /// Asks whether the current offer of a server may be used.
+    /// Asks whether the tools and prompts that a server offers now may be used.
     fn ask<'a>(&'a self, question: ServerApprovalQuestion<'a>) -> BoxFuture<'a, bool>;
 }

@@ -16,15 +16,16 @@ use sse_stream::{Error as SseError, Sse};
 use rind_lib::egress::EventStreamPurpose;
 use rind_lib::lock::lock;
 
-/// Maximum number of times that one answer is resumed, and that a short-lived standing stream is
-/// opened again. Without a limit, a server that ends every stream at once would cause an endless
-/// loop.
+/// Maximum number of times that one answer is resumed, and that the standing stream (for messages
+/// which the server sends on its own) is opened again after it was open only briefly. Without a
+/// limit, a server that ends every stream at once would cause an endless loop.
 pub(crate) const MAX_CONTINUED: u32 = 50;
 
 /// Minimum duration of a standing stream after which opening it again is not counted.
 const LASTING: Duration = Duration::from_secs(60);
 
-/// Maximum number of answers that are remembered so that they can be resumed.
+/// Maximum number of answers whose position in the stream is remembered so that they can be
+/// resumed.
 const MAX_ANSWERS: usize = 64;
 
 /// Maximum length of an event id, in bytes; events with longer ids are ignored.
@@ -41,11 +42,11 @@ pub(crate) struct ServerStreams(Arc<Mutex<EventStreamState>>);
 struct EventStreamState {
     /// Id of the last event of each answer, and the number of times that the answer was resumed.
     answers: VecDeque<(String, u32)>,
-    /// Number of times that the standing stream was opened since it last stayed open for
-    /// [`LASTING`].
+    /// Number of times that the standing stream, which carries messages that belong to no answer,
+    /// was opened since it last stayed open for [`LASTING`].
     n_standing: u32,
     standing: Option<Instant>,
-    /// Reason why an answer was not resumed.
+    /// Reason why the stream of an answer was not resumed after an interruption.
     fault: Option<String>,
 }
 
@@ -61,7 +62,7 @@ pub(crate) struct OpenedStreamPurpose {
 impl ServerStreams {
     /// Records the ids of an answer's events, with which the answer can be resumed. It was already
     /// resumed `n` times.
-    pub(crate) fn record_answer_events(&self, events: Events, n: u32) -> Events {
+    pub(crate) fn record_resume_ids(&self, events: Events, n: u32) -> Events {
         let own = self.clone();
         let mut last: Option<String> = None;
         events
@@ -76,8 +77,8 @@ impl ServerStreams {
 
     fn record_stream_event_id(&self, before: Option<String>, id: String, n: u32) {
         let mut log = lock(&self.0);
-        // Never decrease the count: the answer may have been resumed meanwhile, and a server may
-        // reuse an id.
+        // Never decrease the number of times that the stream was resumed: the answer may have been
+        // resumed meanwhile, and a server may reuse an id.
         let known = log.answers.iter().find(|(own, _)| *own == id);
         let n = known.map_or(n, |(_, known)| n.max(*known));
         log.answers
@@ -89,8 +90,8 @@ impl ServerStreams {
     }
 
     /// Determines the purpose of a stream that the library is about to open: a resumed answer if
-    /// `last_event` is the last event of an answer, otherwise the standing stream. `None` if the
-    /// stream was opened too often.
+    /// `last_event` is the last event of an answer, otherwise the standing stream. Returns `None`
+    /// if the stream must not be opened because it was opened too often.
     pub(crate) fn begin_stream(&self, last_event: Option<&str>) -> Option<OpenedStreamPurpose> {
         let mut log = lock(&self.0);
         let answer = last_event.and_then(|last| {
@@ -127,7 +128,7 @@ impl ServerStreams {
         })
     }
 
-    /// Stores the reason why an answer is not resumed.
+    /// Stores the reason why the server's interrupted answer is not resumed.
     pub(crate) fn record_resume_fault(&self, why: String) {
         lock(&self.0).fault = Some(why);
     }
@@ -147,7 +148,7 @@ mod tests {
     async fn read(streams: &ServerStreams, n: u32, ids: &[&str]) {
         let events = ids.iter().map(|id| Ok(Sse::default().id((*id).to_owned())));
         let events: Vec<Result<Sse, SseError>> = events.collect();
-        let followed = streams.record_answer_events(stream::iter(events).boxed(), n);
+        let followed = streams.record_resume_ids(stream::iter(events).boxed(), n);
         assert_eq!(followed.count().await, ids.len());
     }
 

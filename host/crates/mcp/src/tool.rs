@@ -12,15 +12,16 @@ use serde_json::Value;
 
 use super::client::McpRequestFailure;
 use super::link::ServerLink;
-use super::names::{host_tool_name, server_origin};
+use super::names::{host_tool_name, mcp_server_origin};
 use super::offer::OfferedTool;
 use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::point::caller::Caller;
 use rind_lib::text::clean_line;
 use rind_lib::tool::registry::MAX_DESCRIPTION_BYTES;
-use rind_lib::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
+use rind_lib::tool::{FileTrackingMethod, Tool, ToolCtx, ToolOutput};
 
-/// Maximum length, in bytes, of the server's claims in an approval question.
+/// Maximum length, in bytes, of the server's claims about a tool (its MCP annotations) in an
+/// approval question.
 const MAX_CLAIMS_BYTES: usize = 160;
 
 /// Minimum interval at which a call checks whether its timeout was extended by a question to the
@@ -41,7 +42,9 @@ impl McpTool {
         let mut may = link.server.permissions();
         if let Some(claims) = &tool.annotations {
             let claims = clean_line(&claims.to_string(), MAX_CLAIMS_BYTES);
-            may.push(format!("the server claims, unchecked: {claims}"));
+            may.push(format!(
+                "the server claims about this tool, unchecked by Rind: {claims}"
+            ));
         }
         Self {
             spec: mcp_tool_spec(&link.server.name, tool),
@@ -55,8 +58,8 @@ impl McpTool {
         let server = &self.link.server.name;
         let failed = |why: String| ToolOutput::fault(format!("MCP server `{server}`: it {why}"));
         let connection = self.link.connection_with_checked_offer().await;
-        // Check after `connection_with_checked_offer`, whose comparison with the pin may have
-        // withheld this tool.
+        // Check after `connection_with_checked_offer`, whose comparison with the approved offer may
+        // have withheld this tool.
         if let Some(why) = self.link.tool_withheld_reason(&self.name) {
             return ToolOutput::error(format!(
                 "not called: the tool differs from the version that the user approved ({why}). Do not try it again; tell the user"
@@ -82,7 +85,7 @@ impl McpTool {
             None => failed(format!(
                 "did not answer in {} s (`timeout_seconds` of its settings){}",
                 self.link.server.timeout().as_secs(),
-                connection.describe_garbage_lines()
+                connection.describe_non_message_lines()
             )),
         };
         self.link.session.show_progress("");
@@ -126,7 +129,7 @@ fn mcp_tool_spec(server: &str, tool: &OfferedTool) -> ToolSpec {
         description,
         parameters: tool.input_schema.clone(),
         effect_class: EffectClass::Execute,
-        plugin: Some(server_origin(server)),
+        plugin: Some(mcp_server_origin(server)),
     }
 }
 
@@ -139,7 +142,7 @@ impl Tool for McpTool {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileTracking {
+    fn file_tracking(&self) -> FileTrackingMethod {
         self.link.server.file_tracking()
     }
 

@@ -20,7 +20,7 @@ const MAX_QUOTED_BYTES: usize = 200;
 /// Page of a server's tool list.
 struct ToolListPage {
     tools: Vec<Tool>,
-    /// Tools that cannot be parsed, each with the reason.
+    /// Tools in the server's list that cannot be parsed, each with the reason.
     unread: Vec<String>,
     next_cursor: Option<String>,
 }
@@ -81,7 +81,7 @@ impl Connection {
     }
 }
 
-/// Parses a page tool by tool; `None` if it is not a list of tools.
+/// Parses a page of a server's tool list, tool by tool; `None` if it is not a list of tools.
 fn parse_tool_page(mut page: Value) -> Option<ToolListPage> {
     let Value::Array(listed) = page.get_mut("tools")?.take() else {
         return None;

@@ -66,7 +66,7 @@ pub(crate) async fn append_message(
             AppendOutcome::Refused => None,
             AppendOutcome::Unclear(error) => Some(error),
         };
-        match link.last(stream, &subject).await {
+        match link.last_message(stream, &subject).await {
             Ok(Some(last)) if last.header(ID) == Some(id.as_str()) => return Ok(last.sequence),
             Ok(last) if last.as_ref().map_or(0, |last| last.sequence) == expected => {}
             Ok(_) => return Err(MessageAppendFailure::Fenced),
@@ -78,7 +78,7 @@ pub(crate) async fn append_message(
             let why = why.unwrap_or_else(|| {
                 let text =
                     "the server refuses the append although the expected sequence is the last one";
-                NatsError::refused("an append", 0, text)
+                NatsError::jetstream_refusal("an append", 0, text)
             });
             return Err(MessageAppendFailure::Failed(why));
         }

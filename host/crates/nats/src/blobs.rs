@@ -23,19 +23,19 @@ use crate::setup::VALUES;
 /// Token before the length in the subject of the last message, which completes a value.
 const LENGTH: &str = "length";
 
-/// Token before the part's number in the subject of a part.
+/// Token that precedes the part's number in the subject of a message with a part of a value.
 const PART: &str = "part";
 
 /// Store for large values in NATS: for a session's values of one kind, for a session's files, or
 /// for the files of plugins.
 pub(crate) struct NatsBlobs {
     parts: Arc<SharedStoreState>,
-    /// Owner of the values, for error messages.
+    /// Owner of the large values, such as a session, for error messages.
     owner: String,
     place: BlobValueLocation,
 }
 
-/// Stream and subject prefix under which the values of one store are kept.
+/// Stream in which the values of one store are kept, and the prefix of their subjects.
 #[derive(Clone)]
 struct BlobValueLocation {
     stream: String,
@@ -54,7 +54,7 @@ impl NatsBlobs {
     pub(crate) fn new(parts: Arc<SharedStoreState>, at: &SessionAddress, kind: BlobKind) -> Self {
         let names = &parts.streams.names;
         let place = BlobValueLocation {
-            stream: names.stream(VALUES, names.partition(at)),
+            stream: names.stream_name(VALUES, names.partition(at)),
             prefix: names.values_prefix(at, kind),
         };
         Self {
@@ -68,7 +68,7 @@ impl NatsBlobs {
     pub(crate) fn for_files(parts: Arc<SharedStoreState>, at: &SessionAddress) -> Self {
         let names = &parts.streams.names;
         let place = BlobValueLocation {
-            stream: names.stream(VALUES, names.partition(at)),
+            stream: names.stream_name(VALUES, names.partition(at)),
             prefix: names.files_prefix(at),
         };
         Self {
@@ -78,12 +78,13 @@ impl NatsBlobs {
         }
     }
 
-    /// Returns the store for files of plugins, which belong to the tenant. Their prefix cannot
-    /// collide with a session, because no session id begins with `=`.
+    /// Returns the store for the files of the tenant's plugins. Their prefix has `=plugins` in
+    /// place of a session id, and no session id begins with `=`, so they cannot collide with the
+    /// values of a session.
     pub(crate) fn for_plugins(parts: Arc<SharedStoreState>) -> Self {
         let names = &parts.streams.names;
         let place = BlobValueLocation {
-            stream: names.stream(VALUES, 0),
+            stream: names.stream_name(VALUES, 0),
             prefix: names.plugin_files_prefix(),
         };
         Self {
@@ -97,7 +98,7 @@ impl NatsBlobs {
     pub(crate) fn put_value_unchecked(&self, name: &str, bytes: &[u8]) -> Result<(), NatsError> {
         let (parts, place) = (self.parts.clone(), self.place.clone());
         let (name, bytes) = (name.to_owned(), Bytes::copy_from_slice(bytes));
-        self.parts.runtime.wait(async move {
+        self.parts.runtime.block_on(async move {
             let of_value = format!("{}.{name}", place.prefix);
             for number in 0..count_parts_of_value(bytes.len()) {
                 let from = number * MAX_PART_BYTES;
@@ -117,8 +118,8 @@ impl NatsBlobs {
 
     fn find(&self, filter: String) -> Result<Vec<(String, u64)>, NatsError> {
         let (link, place) = (self.parts.link.clone(), self.place.clone());
-        self.parts.runtime.wait(async move {
-            let subjects = link.subjects(&place.stream, &filter).await?;
+        self.parts.runtime.block_on(async move {
+            let subjects = link.list_subjects(&place.stream, &filter).await?;
             Ok(subjects
                 .iter()
                 .filter_map(|subject| parse_value_length_subject(subject))
@@ -131,8 +132,8 @@ impl NatsBlobs {
         Ok(self.find(filter)?.pop().map(|(_, length)| length))
     }
 
-    fn in_store(&self, error: NatsError) -> Error {
-        error.in_store(&self.parts.name)
+    fn to_store_error(&self, error: NatsError) -> Error {
+        error.into_store_error(&self.parts.name)
     }
 }
 
@@ -143,13 +144,13 @@ impl Blobs for NatsBlobs {
         }
         if self
             .stored_value_length(name)
-            .map_err(|error| self.in_store(error))?
+            .map_err(|error| self.to_store_error(error))?
             .is_some()
         {
             return Ok(());
         }
         self.put_value_unchecked(name, bytes)
-            .map_err(|error| self.in_store(error))
+            .map_err(|error| self.to_store_error(error))
     }
 
     fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
@@ -158,17 +159,17 @@ impl Blobs for NatsBlobs {
         }
         let length = self
             .stored_value_length(name)
-            .map_err(|error| self.in_store(error))?;
+            .map_err(|error| self.to_store_error(error))?;
         let length = length.and_then(|length| usize::try_from(length).ok());
         let length = length.ok_or_else(|| self.damaged(name))?;
         let (link, place, of_value) =
             (self.parts.link.clone(), self.place.clone(), name.to_owned());
-        let read = self.parts.runtime.wait(async move {
+        let read = self.parts.runtime.block_on(async move {
             let mut value = Vec::new();
             for number in 0..count_parts_of_value(length) {
                 let subject = format!("{}.{of_value}.{PART}.{number}", place.prefix);
                 // Check the size: the length comes from a subject and may be wrong.
-                match link.last(&place.stream, &subject).await? {
+                match link.last_message(&place.stream, &subject).await? {
                     Some(part) if value.len() + part.payload.len() <= length => {
                         value.extend_from_slice(&part.payload);
                     }
@@ -177,9 +178,9 @@ impl Blobs for NatsBlobs {
             }
             Ok(Some(value))
         });
-        let value = read.map_err(|error| self.in_store(error))?;
+        let value = read.map_err(|error| self.to_store_error(error))?;
         let value = value.ok_or_else(|| self.damaged(name))?;
-        if SessionBlobs::bytes_blob_id(&value) != name {
+        if SessionBlobs::compute_blob_id(&value) != name {
             return Err(self.damaged(name));
         }
         Ok(value)
@@ -195,14 +196,14 @@ impl Blobs for NatsBlobs {
     fn total(&self) -> Result<u64, Error> {
         let listed = self
             .list_names_and_lengths()
-            .map_err(|error| self.in_store(error))?;
+            .map_err(|error| self.to_store_error(error))?;
         Ok(listed.iter().map(|(_, length)| length).sum())
     }
 
     fn names(&self) -> Result<Vec<String>, Error> {
         let listed = self
             .list_names_and_lengths()
-            .map_err(|error| self.in_store(error))?;
+            .map_err(|error| self.to_store_error(error))?;
         let mut names: Vec<String> = listed.into_iter().map(|(name, _)| name).collect();
         names.sort();
         Ok(names)
@@ -218,7 +219,7 @@ impl Blobs for NatsBlobs {
         let removed = self
             .parts
             .runtime
-            .wait(async move { link.purge(&stream, &filter).await });
+            .block_on(async move { link.purge(&stream, &filter).await });
         if let Err(error) = removed {
             tracing::debug!(%error, "an unused value was not removed");
         }
@@ -260,7 +261,9 @@ async fn store_message(
             .publish(&subject, HeaderMap::new(), payload.clone());
         let error = match sent.await {
             AppendOutcome::Stored(_) => return Ok(()),
-            AppendOutcome::Refused => NatsError::refused("storing a value", 0, "it was refused"),
+            AppendOutcome::Refused => {
+                NatsError::jetstream_refusal("storing a value", 0, "it was refused")
+            }
             AppendOutcome::Unclear(error) => error,
         };
         if began.elapsed() >= parts.patience {

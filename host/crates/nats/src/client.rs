@@ -105,7 +105,7 @@ pub(crate) fn check_server(
                 config.display_servers()
             ),
             why: format!(
-                "messages of sessions have up to {MIN_PAYLOAD} bytes; the default maximum of NATS is 1 MB"
+                "a message of a session has up to {MIN_PAYLOAD} bytes; raise this limit of the NATS server, whose default is 1 MB"
             ),
         });
     }

@@ -155,7 +155,7 @@ impl NatsConfig {
     /// Sets the time for which a failing write is retried, for example while the servers elect a
     /// leader. After that, the session fails.
     #[must_use]
-    pub fn with_patience(mut self, patience: Duration) -> Self {
+    pub fn with_retry_duration(mut self, patience: Duration) -> Self {
         self.patience = patience.max(Duration::from_secs(1));
         self
     }

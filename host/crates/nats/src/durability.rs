@@ -24,7 +24,7 @@ pub struct DurabilityReport {
 pub struct DurabilityFinding {
     /// Whether the operator should change something.
     pub is_warning: bool,
-    /// Finding as a sentence for the operator.
+    /// Finding about the durability of messages, as a sentence for the operator.
     pub text: String,
 }
 

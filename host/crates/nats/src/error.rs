@@ -99,7 +99,7 @@ pub enum NatsError {
     /// A set of plugins cannot be used or published.
     #[error("the set of plugins of {of} cannot be used: {why}")]
     PluginSet {
-        /// Tenant or class of workers whose set it is.
+        /// Tenant or class of workers to which the set belongs.
         of: String,
         /// Reason.
         why: String,
@@ -108,7 +108,7 @@ pub enum NatsError {
     #[error(transparent)]
     OverQuota(QuotaRefusal),
     /// The threads of the store have ended.
-    #[error("the connection to the store has ended; restart the program")]
+    #[error("the connection to the session store in NATS has ended; restart the program")]
     Ended,
 }
 
@@ -135,7 +135,7 @@ impl NatsError {
     }
 
     /// Creates the error for a request that JetStream refused.
-    pub(crate) fn refused(what: impl Into<String>, code: u64, why: &str) -> Self {
+    pub(crate) fn jetstream_refusal(what: impl Into<String>, code: u64, why: &str) -> Self {
         Self::Refused {
             what: what.into(),
             why: rind_lib::text::clean_line(why, 300),
@@ -144,7 +144,7 @@ impl NatsError {
     }
 
     /// Converts the error into a session error that names the store.
-    pub(crate) fn in_store(self, store: &str) -> session::Error {
+    pub(crate) fn into_store_error(self, store: &str) -> session::Error {
         session::Error::Store {
             store: store.to_owned(),
             source: Box::new(self),
@@ -157,6 +157,6 @@ impl NatsError {
 pub(crate) fn sanitize_source_error(
     source: Box<dyn StdError + Send + Sync>,
 ) -> Box<dyn StdError + Send + Sync> {
-    let chain = rind_lib::text::error_chain(&*source);
+    let chain = rind_lib::text::format_error_chain(&*source);
     rind_lib::text::clean_line(&chain, 300).into()
 }

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use rind_lib::session::{Error, Journal, Position, UnsyncedFrames};
+use rind_lib::session::{Error, FramePosition, Journal, UnsyncedFrames};
 
 use crate::lease::HeldLease;
 use crate::sessions::SharedStoreState;
@@ -25,7 +25,7 @@ pub(crate) struct NatsJournal {
     queue: Arc<LineQueue>,
     lease: Arc<HeldLease>,
     waiting: Vec<u8>,
-    /// Length of the session in bytes, without the frames in `waiting`.
+    /// Length of the session in bytes, with the frames in the queue but without those in `waiting`.
     len: u64,
 }
 
@@ -35,7 +35,7 @@ impl NatsJournal {
         queue: Arc<LineQueue>,
         lease: Arc<HeldLease>,
     ) -> Self {
-        let (len, _) = queue.lengths();
+        let (len, _) = queue.queued_and_stored_lengths();
         Self {
             parts,
             queue,
@@ -70,8 +70,8 @@ impl Journal for NatsJournal {
         Ok(())
     }
 
-    fn end(&self) -> Position {
-        Position::new(self.bytes())
+    fn end(&self) -> FramePosition {
+        FramePosition::new(self.bytes())
     }
 
     fn bytes(&self) -> u64 {
@@ -81,7 +81,7 @@ impl Journal for NatsJournal {
     fn take_unsynced(&mut self) -> Result<Option<Box<dyn UnsyncedFrames>>, Error> {
         self.check()?;
         self.write_waiting()?;
-        let (taken, stored) = self.queue.lengths();
+        let (taken, stored) = self.queue.queued_and_stored_lengths();
         if stored >= taken {
             return Ok(None);
         }
@@ -101,13 +101,13 @@ impl Drop for NatsJournal {
         // Ignore the error: a caller that depends on an entry has already waited until the entry
         // was stored.
         let _ = self.write_waiting();
-        let (taken, _) = self.queue.lengths();
+        let (taken, _) = self.queue.queued_and_stored_lengths();
         self.queue
             .wait_until_length_stored(taken, Some(Instant::now() + CLOSE));
         self.queue.close();
         self.parts.remove_open_session(&self.queue);
         let (parts, lease) = (self.parts.clone(), self.lease.clone());
-        let released = self.parts.runtime.wait(async move {
+        let released = self.parts.runtime.block_on(async move {
             parts.leases.release(&lease).await;
             Ok(())
         });

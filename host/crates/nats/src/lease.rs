@@ -17,7 +17,7 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::append::ID;
 use crate::link::{AppendOutcome, NatsLink};
-use crate::names::TenantNames;
+use crate::names::TenantStreamNames;
 use crate::runtime::NatsRuntime;
 use crate::{NatsConfig, NatsError, client};
 use rind_lib::lock::lock;
@@ -30,12 +30,12 @@ const OPERATION: &str = "KV-Operation";
 #[derive(Debug)]
 pub(crate) struct HeldLeaseSet {
     link: NatsLink,
-    names: TenantNames,
+    names: TenantStreamNames,
     /// Name of this program, which other programs see as the holder of its leases.
     writer: String,
     time: Duration,
     held: Arc<Mutex<Vec<Arc<HeldLease>>>>,
-    /// Runs the renewals until the keeper is dropped.
+    /// Runtime that renews the leases until this value is dropped.
     _runtime: NatsRuntime,
 }
 
@@ -44,22 +44,22 @@ pub(crate) struct HeldLeaseSet {
 pub(crate) struct HeldLease {
     subject: String,
     id: String,
-    /// Name of this program, stored in the key.
+    /// Name of this program, stored under the key of the lease.
     writer: String,
-    /// Sequence of the last message of the key; 0 once the lease was released. Locked during a
-    /// request on the key.
+    /// Sequence number of the last message that sets the lease's key; 0 once the lease was
+    /// released. Locked during a request on the key.
     revision: tokio::sync::Mutex<u64>,
     renewed: Mutex<Instant>,
     is_lost: AtomicBool,
 }
 
 impl HeldLease {
-    /// Whether another program has acquired the lease since.
+    /// Whether another program has acquired the lease after this program acquired it.
     pub(crate) fn is_taken_by_another_program(&self) -> bool {
         self.is_lost.load(Ordering::Acquire)
     }
 
-    /// Returns the time since this program sent the last successful renewal.
+    /// Returns the time since this program sent the last renewal of the lease that succeeded.
     pub(crate) fn time_since_renewal(&self) -> Duration {
         lock(&self.renewed).elapsed()
     }
@@ -73,7 +73,7 @@ impl HeldLeaseSet {
     /// Connects, and starts the thread that renews leases.
     pub(crate) fn start(
         config: &NatsConfig,
-        names: TenantNames,
+        names: TenantStreamNames,
         time: Duration,
         writer: String,
     ) -> Result<Self, NatsError> {
@@ -82,8 +82,8 @@ impl HeldLeaseSet {
         let name = format!("{writer} leases");
         // Run this client on a runtime of its own, so that a busy program does not delay the
         // renewals.
-        let link =
-            runtime.wait(async move { Ok(NatsLink::new(client::connect(&own, &name).await?)) })?;
+        let link = runtime
+            .block_on(async move { Ok(NatsLink::new(client::connect(&own, &name).await?)) })?;
         let held: Arc<Mutex<Vec<Arc<HeldLease>>>> = Arc::default();
         let stream = names.lease_stream();
         runtime.spawn(renew_leases_at_interval(
@@ -102,8 +102,8 @@ impl HeldLeaseSet {
         })
     }
 
-    /// Acquires the lease of a session; `None` if another program, or another writer in this one,
-    /// holds it.
+    /// Acquires the lease of a session. Returns `None` if another program, or another writer in
+    /// this program, holds the lease.
     pub(crate) async fn acquire(
         &self,
         at: &SessionAddress,
@@ -118,7 +118,7 @@ impl HeldLeaseSet {
             is_lost: AtomicBool::new(false),
             subject,
         };
-        let last = self.link.last(&stream, &lease.subject).await?;
+        let last = self.link.last_message(&stream, &lease.subject).await?;
         let expected = match last {
             None => 0,
             Some(last) if is_key_deleted(last.header(OPERATION)) => last.sequence,
@@ -140,7 +140,7 @@ impl HeldLeaseSet {
         let stream = self.names.lease_stream();
         let last = self
             .link
-            .last(&stream, &self.names.lease_subject(at))
+            .last_message(&stream, &self.names.lease_subject(at))
             .await?;
         let held = last.filter(|last| !is_key_deleted(last.header(OPERATION)));
         Ok(held.map(|last| String::from_utf8_lossy(&last.payload).into_owned()))
@@ -166,7 +166,7 @@ impl HeldLeaseSet {
     }
 
     /// Returns the time after which a lease expires if it is not renewed.
-    pub(crate) fn time(&self) -> Duration {
+    pub(crate) fn lease_duration(&self) -> Duration {
         self.time
     }
 
@@ -199,7 +199,7 @@ async fn write_lease_key(
         AppendOutcome::Refused => None,
         AppendOutcome::Unclear(error) => Some(error),
     };
-    let last = link.last(stream, &lease.subject).await?;
+    let last = link.last_message(stream, &lease.subject).await?;
     match last {
         Some(last) if last.header(ID) == Some(lease.id.as_str()) && last.sequence > expected => {
             Ok(Some(last.sequence))
@@ -240,7 +240,7 @@ async fn renew_lease(link: &NatsLink, stream: &str, lease: &HeldLease) {
     let sent = Instant::now();
     let mut renewed = write_lease_key(link, stream, lease, *revision).await;
     if matches!(renewed, Ok(None)) {
-        renewed = match link.last(stream, &lease.subject).await {
+        renewed = match link.last_message(stream, &lease.subject).await {
             Ok(None) => write_lease_key(link, stream, lease, 0).await,
             Ok(Some(_)) => Ok(None),
             Err(error) => Err(error),

@@ -50,7 +50,7 @@ impl StoredMessage {
     }
 
     /// Returns a header as a number.
-    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+    pub(crate) fn numeric_header(&self, name: &str) -> Option<u64> {
         self.header(name)?.parse().ok()
     }
 }
@@ -71,11 +71,11 @@ pub(crate) enum AppendOutcome {
 struct PublishAcknowledgement {
     #[serde(default)]
     seq: u64,
-    error: Option<PublishAnswerError>,
+    error: Option<PublishReplyError>,
 }
 
 #[derive(Deserialize)]
-struct PublishAnswerError {
+struct PublishReplyError {
     #[serde(default)]
     err_code: u64,
     #[serde(default)]
@@ -144,19 +144,23 @@ impl NatsLink {
             }) if WRONG_SEQUENCE.contains(&error.err_code) => AppendOutcome::Refused,
             Ok(PublishAcknowledgement {
                 error: Some(error), ..
-            }) => {
-                AppendOutcome::Unclear(NatsError::refused(WHAT, error.err_code, &error.description))
-            }
+            }) => AppendOutcome::Unclear(NatsError::jetstream_refusal(
+                WHAT,
+                error.err_code,
+                &error.description,
+            )),
             Ok(PublishAcknowledgement { seq, .. }) if seq > 0 => AppendOutcome::Stored(seq),
-            Ok(_) => {
-                AppendOutcome::Unclear(NatsError::refused(WHAT, 0, "an answer without a sequence"))
-            }
+            Ok(_) => AppendOutcome::Unclear(NatsError::jetstream_refusal(
+                WHAT,
+                0,
+                "an answer without a sequence",
+            )),
             Err(source) => AppendOutcome::Unclear(NatsError::nats_request_error(WHAT, source)),
         }
     }
 
     /// Returns the last message of a subject, read from the leader of the stream.
-    pub(crate) async fn last(
+    pub(crate) async fn last_message(
         &self,
         stream: &str,
         subject: &str,
@@ -183,7 +187,7 @@ impl NatsLink {
     }
 
     /// Returns the subjects of a stream that match a filter, read from the leader of the stream.
-    pub(crate) async fn subjects(
+    pub(crate) async fn list_subjects(
         &self,
         stream: &str,
         filter: &str,
@@ -197,7 +201,7 @@ impl NatsLink {
         listed.try_collect().await.map_err(failed)
     }
 
-    /// Removes all messages whose subject matches a filter.
+    /// Removes all messages of a stream whose subject matches `filter`.
     pub(crate) async fn purge(&self, stream: &str, filter: &str) -> Result<(), NatsError> {
         const WHAT: &str = "a removal";
         let handle = self.stream(stream, WHAT).await?;
@@ -207,7 +211,8 @@ impl NatsLink {
             .map_err(|error| NatsError::nats_request_error(WHAT, error))
     }
 
-    /// Removes the messages of a subject whose sequence is less than `sequence`.
+    /// Removes the messages of a subject whose sequence number in the stream is less than
+    /// `sequence`.
     pub(crate) async fn purge_subject_before(
         &self,
         stream: &str,
@@ -247,7 +252,7 @@ fn stored_message_from_answer(
         })),
         Err(error) => match error.kind() {
             LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            LastRawMessageErrorKind::JetStream(answer) => Err(NatsError::refused(
+            LastRawMessageErrorKind::JetStream(answer) => Err(NatsError::jetstream_refusal(
                 what,
                 answer.error_code().0,
                 &answer.to_string(),

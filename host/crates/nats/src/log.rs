@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::NatsError;
 use crate::append::{MessageAppendFailure, MessageToAppend, append_message};
 use crate::link::{NatsLink, StoredMessage};
-use crate::replay::{AT, ReadSessionBytes, TAKEN, read_messages};
+use crate::replay::{AT, StoredSessionBytes, TAKEN, read_messages};
 
 /// Header with the final length in bytes of a session whose lines are written in several messages.
 /// Readers treat the session as absent until it has this length.
@@ -25,7 +25,7 @@ const MAX_RACES: usize = 20;
 /// Maximum length of the payload of a message, in bytes.
 pub(crate) const MAX_PART_BYTES: usize = 512 << 10;
 
-/// Subject whose messages contain the lines of a session.
+/// NATS subject whose messages contain the lines of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionSubject {
     pub(crate) link: NatsLink,
@@ -34,10 +34,10 @@ pub(crate) struct SessionSubject {
     pub(crate) patience: Duration,
 }
 
-/// Position at which the next message is appended.
+/// Position in the stored lines of a session at which the next message is appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AppendPosition {
-    /// Sequence of the last message of the subject.
+    /// Sequence number of the last message of the session's subject in the stream.
     pub(crate) sequence: u64,
     /// Length of the session in bytes.
     pub(crate) offset: u64,
@@ -47,7 +47,7 @@ pub(crate) struct AppendPosition {
 #[derive(Debug)]
 pub(crate) struct TakenOverSession {
     pub(crate) place: AppendPosition,
-    pub(crate) read: ReadSessionBytes,
+    pub(crate) read: StoredSessionBytes,
     /// Number of bytes of an incomplete last line that was removed from the session.
     pub(crate) n_cut: usize,
 }
@@ -55,21 +55,21 @@ pub(crate) struct TakenOverSession {
 impl SessionSubject {
     /// Returns the last message of the session; `None` if there is no session, or only an
     /// incomplete copy.
-    pub(crate) async fn last(&self) -> Result<Option<StoredMessage>, NatsError> {
-        let last = self.link.last(&self.stream, &self.subject).await?;
+    pub(crate) async fn last_message(&self) -> Result<Option<StoredMessage>, NatsError> {
+        let last = self.link.last_message(&self.stream, &self.subject).await?;
         Ok(last.filter(is_complete_session))
     }
 
-    /// Returns the bytes of the session from a message on, given by its offset and sequence; `None`
-    /// if there is no such session.
+    /// Returns the bytes of the session from the message with this offset in the session and this
+    /// sequence number in the stream; `None` if there is no such session.
     pub(crate) async fn read(
         &self,
         (offset, sequence): (u64, u64),
-    ) -> Result<Option<ReadSessionBytes>, NatsError> {
-        let Some(last) = self.last().await? else {
+    ) -> Result<Option<StoredSessionBytes>, NatsError> {
+        let Some(last) = self.last_message().await? else {
             return Ok(None);
         };
-        let mut read = ReadSessionBytes::from_offset(offset);
+        let mut read = StoredSessionBytes::from_offset(offset);
         let range = (sequence, last.sequence);
         read_messages(&self.link, &self.stream, &self.subject, range, &mut read).await?;
         Ok(Some(read))
@@ -100,7 +100,7 @@ impl SessionSubject {
     }
 
     /// Creates the session with no lines; `None` if the subject already has messages.
-    pub(crate) async fn create(&self) -> Result<Option<AppendPosition>, NatsError> {
+    pub(crate) async fn create_log(&self) -> Result<Option<AppendPosition>, NatsError> {
         let first = AppendPosition {
             sequence: 0,
             offset: 0,
@@ -148,10 +148,10 @@ impl SessionSubject {
         &self,
         writer: &str,
     ) -> Result<Option<TakenOverSession>, NatsError> {
-        let mut read = ReadSessionBytes::default();
+        let mut read = StoredSessionBytes::default();
         let mut from = 1;
         for _ in 0..MAX_RACES {
-            let Some(last) = self.last().await? else {
+            let Some(last) = self.last_message().await? else {
                 return Ok(None);
             };
             let range = (from, last.sequence);
@@ -191,7 +191,7 @@ fn with_offset_header(mut headers: HeaderMap, offset: u64) -> HeaderMap {
 /// Whether the last message of a session completes it. A copied session, which is written in
 /// several messages, exists only when the last of them is stored.
 pub(crate) fn is_complete_session(last: &StoredMessage) -> bool {
-    let Some(whole) = last.number(WHOLE) else {
+    let Some(whole) = last.numeric_header(WHOLE) else {
         return true;
     };
     session_length_after(last) >= whole
@@ -199,13 +199,13 @@ pub(crate) fn is_complete_session(last: &StoredMessage) -> bool {
 
 /// Computes the length of a session in bytes from its last message.
 pub(crate) fn session_length_after(last: &StoredMessage) -> u64 {
-    let at = last.number(AT).unwrap_or_default();
+    let at = last.numeric_header(AT).unwrap_or_default();
     at.saturating_add(last.payload.len() as u64)
 }
 
 /// Repair of an incomplete last line, which is required before the next append.
-struct SessionEndRepair {
-    /// Number of bytes at the beginning of the session that are kept.
+struct IncompleteLineRepair {
+    /// Number of bytes, from the start of the session, that the repair keeps.
     len: usize,
     /// Bytes to append after the kept bytes.
     added: &'static [u8],
@@ -213,18 +213,18 @@ struct SessionEndRepair {
 
 /// Determines the repair of a session's end. Adds the line feed if the last line lacks only that,
 /// and removes any other incomplete line.
-fn plan_session_end_repair(bytes: &[u8]) -> SessionEndRepair {
+fn plan_session_end_repair(bytes: &[u8]) -> IncompleteLineRepair {
     let last = bytes.iter().rposition(|byte| *byte == b'\n');
     let len = last.map_or(0, |at| at + 1);
     let rest = bytes.get(len..).unwrap_or_default();
     // A line that parses is complete: no proper prefix of a JSON object is a JSON object.
     let is_complete = serde_json::from_slice::<serde_json::Map<_, _>>(rest).is_ok();
     match is_complete {
-        true => SessionEndRepair {
+        true => IncompleteLineRepair {
             len: bytes.len(),
             added: b"\n",
         },
-        false => SessionEndRepair { len, added: b"" },
+        false => IncompleteLineRepair { len, added: b"" },
     }
 }
 

@@ -6,18 +6,18 @@
 
 use rind_lib::session::{BlobKind, SessionAddress};
 
-/// Last token of the subject with the lines of a session. In its place, subjects of subagents
-/// continue with the subagent's id.
+/// Last token of the subject for the lines of a session. The subjects of its subagents continue
+/// with the subagent's id instead of this token.
 const LINES: &str = "_";
 
 /// Names of the streams, buckets and subjects of one tenant.
 #[derive(Clone, Debug)]
-pub(crate) struct TenantNames {
+pub(crate) struct TenantStreamNames {
     tenant: String,
     partitions: u16,
 }
 
-impl TenantNames {
+impl TenantStreamNames {
     pub(crate) fn new(tenant: &str, partitions: u16) -> Self {
         Self {
             tenant: tenant.to_owned(),
@@ -29,17 +29,18 @@ impl TenantNames {
         &self.tenant
     }
 
-    pub(crate) fn partitions(&self) -> u16 {
+    pub(crate) fn n_partitions(&self) -> u16 {
         self.partitions
     }
 
     /// Returns the name of a stream of the tenant: of lines if `kind` is `LOG`, and of large values
     /// if it is `BLOB`.
-    pub(crate) fn stream(&self, kind: &str, partition: u16) -> String {
+    pub(crate) fn stream_name(&self, kind: &str, partition: u16) -> String {
         format!("RIND-{}-{kind}-{partition}", self.tenant)
     }
 
-    /// Returns the pattern of the subjects that the stream of this kind and partition stores.
+    /// Returns the pattern of the subjects whose messages the stream of this kind and partition
+    /// stores.
     pub(crate) fn stream_subjects(&self, kind: &str, partition: u16) -> String {
         format!("rind.{}.{}.{partition}.>", self.tenant, kind.to_lowercase())
     }
@@ -49,7 +50,7 @@ impl TenantNames {
         format!("rind-{}-leases", self.tenant)
     }
 
-    /// Returns the name of the stream behind the lease bucket.
+    /// Returns the name of the stream in which JetStream stores the bucket of leases.
     pub(crate) fn lease_stream(&self) -> String {
         format!("KV_{}", self.lease_bucket())
     }
@@ -65,7 +66,7 @@ impl TenantNames {
         u16::try_from(hash).unwrap_or_default()
     }
 
-    fn prefix(&self, kind: &str, at: &SessionAddress) -> String {
+    fn subject_prefix(&self, kind: &str, at: &SessionAddress) -> String {
         format!(
             "rind.{}.{kind}.{}.{}",
             self.tenant,
@@ -76,17 +77,18 @@ impl TenantNames {
 
     /// Returns the subject with the lines of a session.
     pub(crate) fn lines_subject(&self, at: &SessionAddress) -> String {
-        format!("{}.{LINES}", self.prefix("log", at))
+        format!("{}.{LINES}", self.subject_prefix("log", at))
     }
 
-    /// Returns a filter for the lines of a session and of all subagents below it, at any depth.
+    /// Returns a filter for the subjects with the lines of a session and of all subagents below it,
+    /// at any depth.
     pub(crate) fn all_lines_filter(&self, at: &SessionAddress) -> String {
-        format!("{}.>", self.prefix("log", at))
+        format!("{}.>", self.subject_prefix("log", at))
     }
 
-    /// Returns a filter for the lines of the direct subagents of a session.
+    /// Returns a filter for the subjects with the lines of the direct subagents of a session.
     pub(crate) fn child_lines_filter(&self, at: &SessionAddress) -> String {
-        format!("{}.*.{LINES}", self.prefix("log", at))
+        format!("{}.*.{LINES}", self.subject_prefix("log", at))
     }
 
     /// Returns a filter for the lines of all sessions in a partition, without subagents.
@@ -100,12 +102,12 @@ impl TenantNames {
             BlobKind::Content => "=content",
             BlobKind::State => "=state",
         };
-        format!("{}.{kind}", self.prefix("blob", at))
+        format!("{}.{kind}", self.subject_prefix("blob", at))
     }
 
     /// Returns the prefix of the subjects with the contents of a session's files.
     pub(crate) fn files_prefix(&self, at: &SessionAddress) -> String {
-        format!("{}.=files", self.prefix("blob", at))
+        format!("{}.=files", self.subject_prefix("blob", at))
     }
 
     /// Returns the prefix of the subjects with the files of the tenant's plugins.
@@ -115,7 +117,7 @@ impl TenantNames {
 
     /// Returns a filter for all values of a session and of its subagents.
     pub(crate) fn all_values_filter(&self, at: &SessionAddress) -> String {
-        format!("{}.>", self.prefix("blob", at))
+        format!("{}.>", self.subject_prefix("blob", at))
     }
 }
 
@@ -126,7 +128,7 @@ pub(crate) fn session_id_in_subject(subject: &str) -> Option<String> {
     Some(token.replace('~', "."))
 }
 
-/// Converts an id into a token of a subject.
+/// Converts a session id into a token of a NATS subject.
 pub(crate) fn session_id_to_subject_token(id: &str) -> String {
     id.replace('.', "~")
 }
@@ -163,7 +165,7 @@ mod tests {
 
     #[test]
     fn addresses_become_subjects_and_ids_come_back() {
-        let names = TenantNames::new("t", 1);
+        let names = TenantStreamNames::new("t", 1);
         let subject = names.lines_subject(&at("c.1_x"));
         assert_eq!(subject, "rind.t.log.0.c~1_x._");
         assert_eq!(session_id_in_subject(&subject).as_deref(), Some("c.1_x"));
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_place_of_a_session_never_changes_and_its_subagents_are_beside_it() {
-        let names = TenantNames::new("t", 16);
+        let names = TenantStreamNames::new("t", 16);
         assert_eq!(names.partition(&at("a")), 12);
         assert_eq!(
             names.partition(&at("one")),

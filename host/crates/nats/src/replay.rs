@@ -20,8 +20,8 @@ pub(crate) const AT: &str = "Rind-At";
 /// session to its offset: bytes of earlier messages from that offset on are discarded.
 pub(crate) const TAKEN: &str = "Rind-Taken";
 
-/// Header of an empty message with the name of a snapshot. The snapshot has the session's files as
-/// they were after all lines that precede this message.
+/// Header of an empty message; its value is the name of a snapshot. The snapshot contains the
+/// session's files as they were after all lines that precede this message.
 pub(crate) const SNAPSHOT: &str = "Rind-Snapshot";
 
 /// Maximum number of messages in a batch.
@@ -43,18 +43,19 @@ struct MessageBatchRequest<'a> {
 
 /// Bytes of a session, from an offset to its end.
 #[derive(Debug, Default)]
-pub(crate) struct ReadSessionBytes {
+pub(crate) struct StoredSessionBytes {
     /// Offset in the session at which `bytes` begins.
     pub(crate) start: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Offset and sequence of each message that has a payload.
+    /// Offset in the session, and sequence number in the stream, of each message that has a
+    /// payload.
     pub(crate) places: Vec<(u64, u64)>,
     /// Name of the last snapshot of the files, and the length of the session in bytes when it was
     /// recorded.
     pub(crate) snapshot: Option<(String, u64)>,
 }
 
-impl ReadSessionBytes {
+impl StoredSessionBytes {
     /// Creates an empty value for a session that is read from the offset `start`.
     pub(crate) fn from_offset(start: u64) -> Self {
         Self {
@@ -68,13 +69,15 @@ impl ReadSessionBytes {
         self.start + self.bytes.len() as u64
     }
 
-    /// Checks the offset of the next message and adds its payload.
+    /// Checks that the message's offset is the current end of the session, and appends its payload.
+    /// A message with the header `TAKEN` may have an earlier offset: it replaces the bytes from
+    /// there.
     fn add_message(&mut self, message: &StoredMessage, subject: &str) -> Result<(), NatsError> {
         let damaged = |why: String| NatsError::Damaged {
             what: format!("the session of {subject}"),
             why,
         };
-        let at = message.number(AT);
+        let at = message.numeric_header(AT);
         let at =
             at.ok_or_else(|| damaged(format!("message {} has no offset", message.sequence)))?;
         if at != self.end() {
@@ -110,13 +113,13 @@ pub(crate) async fn read_messages(
     stream: &str,
     subject: &str,
     (from, last): (u64, u64),
-    into: &mut ReadSessionBytes,
+    into: &mut StoredSessionBytes,
 ) -> Result<(), NatsError> {
     let began = Instant::now();
     let mut next = from;
     while next <= last {
         let before = next;
-        for message in read_batch(link, stream, subject, next).await? {
+        for message in read_message_batch(link, stream, subject, next).await? {
             if message.sequence > last {
                 return Ok(());
             }
@@ -130,7 +133,9 @@ pub(crate) async fn read_messages(
             if began.elapsed() > CATCH_UP {
                 return Err(NatsError::Damaged {
                     what: format!("the session of {subject}"),
-                    why: format!("message {last} is missing; it may have been removed meanwhile"),
+                    why: format!(
+                        "message {last} of its stream is missing; it may have been removed during the reading"
+                    ),
                 });
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -140,7 +145,7 @@ pub(crate) async fn read_messages(
 }
 
 /// Requests a batch of messages, and returns them in the order of arrival.
-async fn read_batch(
+async fn read_message_batch(
     link: &NatsLink,
     stream: &str,
     subject: &str,
@@ -218,7 +223,7 @@ mod tests {
             message(2, None, "b\n", false),
             message(2, Some(u64::MAX), "b\n", true),
         ] {
-            let mut bytes = ReadSessionBytes::default();
+            let mut bytes = StoredSessionBytes::default();
             bytes
                 .add_message(&message(1, Some(0), "a\n", false), "s")
                 .unwrap();
@@ -228,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_writer_that_takes_over_cuts_half_a_line_off() {
-        let mut bytes = ReadSessionBytes::default();
+        let mut bytes = StoredSessionBytes::default();
         bytes
             .add_message(&message(1, Some(0), "a\n", false), "s")
             .unwrap();
@@ -243,7 +248,7 @@ mod tests {
             .unwrap();
         assert_eq!(bytes.bytes, b"a\nb\n");
         assert_eq!(bytes.places, [(0, 1), (2, 9)]);
-        let mut later = ReadSessionBytes::from_offset(10);
+        let mut later = StoredSessionBytes::from_offset(10);
         assert!(
             later
                 .add_message(&message(11, Some(2), "", true), "s")

@@ -20,7 +20,8 @@ pub(crate) fn run_blocking<T>(call: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match flavor {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(call),
-        // Without a runtime, or on a runtime with a single thread, no tasks can be moved.
+        // Outside of a Tokio runtime, or on one with a single thread, there is no thread to which
+        // tasks could be moved.
         _ => call(),
     }
 }
@@ -69,7 +70,7 @@ impl NatsRuntime {
     }
 
     /// Runs a future on the runtime, and blocks until it completes.
-    pub(crate) fn wait<T: Send + 'static>(
+    pub(crate) fn block_on<T: Send + 'static>(
         &self,
         future: impl Future<Output = Result<T, NatsError>> + Send + 'static,
     ) -> Result<T, NatsError> {

@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use rind_lib::lock::lock;
 use rind_lib::session::{
-    BlobKind, Blobs, Error, Journal, ListedSession, OpenedJournal, Position, SessionAddress,
+    BlobKind, Blobs, Error, FramePosition, Journal, ListedSession, OpenedJournal, SessionAddress,
     SessionPage, Sessions,
 };
 
@@ -24,7 +24,7 @@ use crate::link::NatsLink;
 use crate::log::{AppendPosition, SessionSubject, is_complete_session, session_length_after};
 use crate::names::session_id_in_subject;
 use crate::quota::QuotaCache;
-use crate::replay::ReadSessionBytes;
+use crate::replay::StoredSessionBytes;
 use crate::runtime::NatsRuntime;
 use crate::setup::{LINES, TenantStreamProperties, VALUES, create_streams};
 use crate::writer::{LineQueue, store_lines};
@@ -102,7 +102,7 @@ impl NatsSessions {
         let pid = std::process::id();
         let writer = format!("rind {pid} {}", uuid::Uuid::new_v4());
         let (own, name) = (config.clone(), writer.clone());
-        let (link, streams) = runtime.wait(async move {
+        let (link, streams) = runtime.block_on(async move {
             let link = NatsLink::new(client::connect(&own, &name).await?);
             let streams = create_streams(&link, &own).await?;
             Ok((link, streams))
@@ -145,7 +145,7 @@ impl NatsSessions {
     }
 
     /// Whether another program holds the lease of a session, according to the servers.
-    pub(crate) async fn is_held_elsewhere(&self, at: &SessionAddress) -> Result<bool, NatsError> {
+    pub(crate) async fn is_leased_elsewhere(&self, at: &SessionAddress) -> Result<bool, NatsError> {
         let holder = self.parts.leases.holder(at).await?;
         Ok(holder.is_some_and(|holder| holder != self.parts.writer))
     }
@@ -153,10 +153,11 @@ impl NatsSessions {
     /// Returns the time after which other programs may continue the session of a program that died.
     #[must_use]
     pub fn lease_time(&self) -> Duration {
-        self.parts.leases.time()
+        self.parts.leases.lease_duration()
     }
 
-    /// Records a snapshot of the files of an open session, after all of the session's lines.
+    /// Queues the record of a snapshot of an open session's files, to be stored after all of the
+    /// session's lines.
     pub(crate) fn queue_snapshot_after_session_lines(
         &self,
         at: &SessionAddress,
@@ -173,24 +174,24 @@ impl NatsSessions {
     pub(crate) fn open_session_length(&self, at: &SessionAddress) -> Option<u64> {
         let open = self.parts.lock_open_sessions().get(at).cloned();
         let queue = open.and_then(|(queue, _)| queue.upgrade());
-        queue.map(|queue| queue.length())
+        queue.map(|queue| queue.n_session_bytes())
     }
 
     /// Reads the complete session; `None` if there is no session with this address.
     pub(crate) fn read_all(
         &self,
         at: &SessionAddress,
-    ) -> Result<Option<ReadSessionBytes>, NatsError> {
+    ) -> Result<Option<StoredSessionBytes>, NatsError> {
         let subject = self.subject(at);
         let read = async move { subject.read((0, 1)).await };
-        self.parts.runtime.wait(read)
+        self.parts.runtime.block_on(read)
     }
 
     fn subject(&self, at: &SessionAddress) -> SessionSubject {
         let names = &self.parts.streams.names;
         SessionSubject {
             link: self.parts.link.clone(),
-            stream: names.stream(LINES, names.partition(at)),
+            stream: names.stream_name(LINES, names.partition(at)),
             subject: names.lines_subject(at),
             patience: self.parts.patience,
         }
@@ -210,40 +211,41 @@ impl NatsSessions {
         }
     }
 
-    fn in_store(&self, error: NatsError) -> Error {
-        error.in_store(&self.parts.name)
+    fn to_store_error(&self, error: NatsError) -> Error {
+        error.into_store_error(&self.parts.name)
     }
 
     /// Whether there is a session with this address.
     fn exists(&self, at: &SessionAddress) -> Result<bool, Error> {
         let subject = self.subject(at);
-        let last = self.wait(async move { subject.last().await })?;
+        let last = self.block_on(async move { subject.last_message().await })?;
         Ok(last.is_some())
     }
 
     /// Runs a request on the store's runtime, and blocks until it completes.
-    fn wait<T: Send + 'static>(
+    fn block_on<T: Send + 'static>(
         &self,
         future: impl Future<Output = Result<T, NatsError>> + Send + 'static,
     ) -> Result<T, Error> {
-        let waited = self.parts.runtime.wait(future);
-        waited.map_err(|error| self.in_store(error))
+        let waited = self.parts.runtime.block_on(future);
+        waited.map_err(|error| self.to_store_error(error))
     }
 
     fn acquire(&self, at: &SessionAddress) -> Result<Option<Arc<HeldLease>>, Error> {
         let (parts, at) = (self.parts.clone(), at.clone());
-        self.wait(async move { parts.leases.acquire(&at).await })
+        self.block_on(async move { parts.leases.acquire(&at).await })
     }
 
-    fn release(&self, lease: Arc<HeldLease>) {
+    fn release_lease(&self, lease: Arc<HeldLease>) {
         let parts = self.parts.clone();
-        let _ = self.wait(async move {
+        let _ = self.block_on(async move {
             parts.leases.release(&lease).await;
             Ok(())
         });
     }
 
-    /// Runs a function, and releases the lease if the function fails.
+    /// Runs a function, and releases the lease if the function fails. After a success, the lease
+    /// stays held.
     fn with_lease<T>(
         &self,
         lease: &Arc<HeldLease>,
@@ -251,14 +253,14 @@ impl NatsSessions {
     ) -> Result<T, Error> {
         let done = part();
         if done.is_err() {
-            self.release(lease.clone());
+            self.release_lease(lease.clone());
         }
         done
     }
 
     /// Creates the journal of a session whose lease this program holds, and starts the task that
     /// stores its lines.
-    fn journal(
+    fn create_journal(
         &self,
         at: &SessionAddress,
         place: AppendPosition,
@@ -276,24 +278,24 @@ impl NatsSessions {
 
     /// Removes the lines and values of a session and of its subagents. Removes the lines first,
     /// because a session without lines does not exist.
-    fn remove_all(&self, at: &SessionAddress) -> Result<(), Error> {
+    fn remove_session_tree(&self, at: &SessionAddress) -> Result<(), Error> {
         let (link, names, at) = (
             self.parts.link.clone(),
             self.parts.streams.names.clone(),
             at.clone(),
         );
-        self.wait(async move {
+        self.block_on(async move {
             let partition = names.partition(&at);
-            let lines = names.stream(LINES, partition);
+            let lines = names.stream_name(LINES, partition);
             link.purge(&lines, &names.all_lines_filter(&at)).await?;
-            let values = names.stream(VALUES, partition);
+            let values = names.stream_name(VALUES, partition);
             link.purge(&values, &names.all_values_filter(&at)).await
         })
     }
 
     /// Reads a session from the last known message boundary at or before a position, or from its
     /// beginning. Blocks until lines that this program has appended are stored.
-    fn read_from(&self, at: &SessionAddress, from: u64) -> Result<ReadSessionBytes, Error> {
+    fn read_from(&self, at: &SessionAddress, from: u64) -> Result<StoredSessionBytes, Error> {
         let subject = self.subject(at);
         let open = self
             .parts
@@ -303,11 +305,11 @@ impl NatsSessions {
         let place = open.and_then(|queue| {
             // Wait until the lines that this program has appended are stored, so that the read
             // includes them.
-            let (taken, _) = queue.lengths();
+            let (taken, _) = queue.queued_and_stored_lengths();
             queue.wait_until_length_stored(taken, Some(Instant::now() + self.parts.patience));
             queue.last_message_before(from)
         });
-        let read = self.wait(async move {
+        let read = self.block_on(async move {
             // If another program has truncated the session before this position, read it from the
             // beginning.
             match place {
@@ -357,11 +359,11 @@ impl NatsSessions {
 
     fn write_complete_session(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
         let (subject, lines) = (self.subject(at), lines.to_vec());
-        let written = self.wait(async move {
+        let written = self.block_on(async move {
             if subject.create_session_with_lines(&lines).await? {
                 return Ok(true);
             }
-            if subject.last().await?.is_some() {
+            if subject.last_message().await?.is_some() {
                 return Ok(false);
             }
             // Remove the remains of an interrupted copy: some lines, but no complete session.
@@ -374,17 +376,17 @@ impl NatsSessions {
         }
     }
 
-    fn list_page(&self, ids: Vec<String>) -> Result<Vec<ListedSession>, Error> {
+    fn list_session_page(&self, ids: Vec<String>) -> Result<Vec<ListedSession>, Error> {
         let (link, names) = (self.parts.link.clone(), self.parts.streams.names.clone());
-        self.wait(async move {
+        self.block_on(async move {
             let mut lasts = FuturesOrdered::new();
             for id in ids {
                 let Some(at) = SessionAddress::parse(&id) else {
                     continue;
                 };
                 let (link, subject) = (link.clone(), names.lines_subject(&at));
-                let stream = names.stream(LINES, names.partition(&at));
-                lasts.push_back(async move { (id, link.last(&stream, &subject).await) });
+                let stream = names.stream_name(LINES, names.partition(&at));
+                lasts.push_back(async move { (id, link.last_message(&stream, &subject).await) });
             }
             let mut sessions = Vec::new();
             while let Some((id, last)) = lasts.next().await {
@@ -416,28 +418,28 @@ impl Sessions for NatsSessions {
             let subject = self.subject(at);
             let quotas = TenantQuotas::from_sessions(self);
             let is_root = at.as_str() == at.root();
-            let created = self.wait(async move {
-                // Count only new root sessions, not the sessions of subagents.
-                if is_root && subject.last().await?.is_none() {
+            let created = self.block_on(async move {
+                // Count only new root sessions against the quota, not the sessions of subagents.
+                if is_root && subject.last_message().await?.is_none() {
                     quotas.count_session_against_quotas().await?;
                 }
-                let created = subject.create().await?;
-                if created.is_some() || subject.last().await?.is_some() {
+                let created = subject.create_log().await?;
+                if created.is_some() || subject.last_message().await?.is_some() {
                     return Ok(created);
                 }
                 // Remove the remains of an interrupted copy: some lines, but no complete session.
                 subject.remove().await?;
-                subject.create().await
+                subject.create_log().await
             });
             created?.ok_or_else(|| at.already_exists_error())
         })?;
-        Ok(self.journal(at, place, Vec::new(), lease))
+        Ok(self.create_journal(at, place, Vec::new(), lease))
     }
 
     fn create_whole(&self, at: &SessionAddress, lines: &[u8]) -> Result<(), Error> {
         let lease = self.acquire(at)?.ok_or_else(|| at.already_exists_error())?;
         let written = self.write_complete_session(at, lines);
-        self.release(lease);
+        self.release_lease(lease);
         written
     }
 
@@ -451,7 +453,8 @@ impl Sessions for NatsSessions {
             .ok_or_else(|| self.locked_session_error(at))?;
         let taken = self.with_lease(&lease, || {
             let writer = self.parts.writer.clone();
-            let taken = self.wait(async move { subject.take_over_session_log(&writer).await })?;
+            let taken =
+                self.block_on(async move { subject.take_over_session_log(&writer).await })?;
             taken.ok_or_else(|| self.unknown_session_error(at))
         })?;
         let mut notices = Vec::new();
@@ -463,13 +466,13 @@ impl Sessions for NatsSessions {
             ));
         }
         Ok(OpenedJournal {
-            journal: self.journal(at, taken.place, taken.read.places, lease),
+            journal: self.create_journal(at, taken.place, taken.read.places, lease),
             lines: taken.read.bytes,
             notices,
         })
     }
 
-    fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error> {
+    fn read(&self, at: &SessionAddress, from: FramePosition) -> Result<Vec<u8>, Error> {
         let read = self.read_from(at, from.number())?;
         let skipped = from.number().saturating_sub(read.start);
         let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
@@ -494,9 +497,10 @@ impl Sessions for NatsSessions {
             self.parts.streams.names.clone(),
             at.clone(),
         );
-        let subjects = self.wait(async move {
-            let stream = names.stream(LINES, names.partition(&at));
-            link.subjects(&stream, &names.child_lines_filter(&at)).await
+        let subjects = self.block_on(async move {
+            let stream = names.stream_name(LINES, names.partition(&at));
+            link.list_subjects(&stream, &names.child_lines_filter(&at))
+                .await
         })?;
         let mut ids: Vec<String> = subjects
             .iter()
@@ -513,19 +517,19 @@ impl Sessions for NatsSessions {
         let lease = self
             .acquire(at)?
             .ok_or_else(|| self.locked_session_error(at))?;
-        let removed = self.remove_all(at);
-        self.release(lease);
+        let removed = self.remove_session_tree(at);
+        self.release_lease(lease);
         removed
     }
 
     fn list(&self, after: Option<&str>, limit: usize) -> Result<SessionPage, Error> {
         let (link, names) = (self.parts.link.clone(), self.parts.streams.names.clone());
-        let mut ids: Vec<String> = self.wait(async move {
+        let mut ids: Vec<String> = self.block_on(async move {
             let mut ids = Vec::new();
-            for partition in 0..names.partitions() {
-                let stream = names.stream(LINES, partition);
+            for partition in 0..names.n_partitions() {
+                let stream = names.stream_name(LINES, partition);
                 let subjects = link
-                    .subjects(&stream, &names.root_lines_filter(partition))
+                    .list_subjects(&stream, &names.root_lines_filter(partition))
                     .await?;
                 ids.extend(
                     subjects
@@ -540,7 +544,7 @@ impl Sessions for NatsSessions {
         let is_last = ids.len() <= limit;
         ids.truncate(limit);
         let next = ids.last().cloned().filter(|_| !is_last);
-        let sessions = self.list_page(ids)?;
+        let sessions = self.list_session_page(ids)?;
         Ok(SessionPage { sessions, next })
     }
 
@@ -559,7 +563,7 @@ impl Sessions for NatsSessions {
             Err(error) => Err(error),
             Ok(true) => Err(to.already_exists_error()),
             // Remove the remains of an interrupted copy under this address.
-            Ok(false) => self.remove_all(to).and_then(|()| {
+            Ok(false) => self.remove_session_tree(to).and_then(|()| {
                 self.copy_values(from, to)?;
                 for agent in agents {
                     self.copy_subagent_tree(from, to, agent)?;
@@ -569,9 +573,9 @@ impl Sessions for NatsSessions {
             }),
         };
         if forked.is_err() && !matches!(forked, Err(Error::Exists { .. })) {
-            let _ = self.remove_all(to);
+            let _ = self.remove_session_tree(to);
         }
-        self.release(lease);
+        self.release_lease(lease);
         forked
     }
 }

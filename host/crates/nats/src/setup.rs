@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::{self, ErrorCode, stream};
 
 use crate::link::NatsLink;
-use crate::names::TenantNames;
+use crate::names::TenantStreamNames;
 use crate::{NatsConfig, NatsError};
 
 /// Key of the number of partitions in the metadata of the first stream.
@@ -24,10 +24,10 @@ pub(crate) const LINES: &str = "LOG";
 /// Part of a stream's name that marks it as a stream of large values.
 pub(crate) const VALUES: &str = "BLOB";
 
-/// Properties of the tenant's streams, as they exist on the servers.
+/// Properties of the tenant's JetStream streams, as they exist on the servers.
 #[derive(Clone, Debug)]
 pub(crate) struct TenantStreamProperties {
-    pub(crate) names: TenantNames,
+    pub(crate) names: TenantStreamNames,
     /// Number of servers that keep each message.
     pub(crate) replicas: usize,
     /// Time after which a lease expires if it is not renewed.
@@ -39,7 +39,7 @@ pub(crate) async fn create_streams(
     link: &NatsLink,
     config: &NatsConfig,
 ) -> Result<TenantStreamProperties, NatsError> {
-    let names = TenantNames::new(&config.tenant, config.partitions);
+    let names = TenantStreamNames::new(&config.tenant, config.partitions);
     let mut first = lines_stream_config(&names, 0, config.replicas);
     let partitions = config.partitions.to_string();
     first.metadata.insert(PARTITIONS.to_owned(), partitions);
@@ -53,8 +53,8 @@ pub(crate) async fn create_streams(
         });
     };
     let replicas = first.num_replicas;
-    let names = TenantNames::new(&config.tenant, partitions);
-    for partition in 0..names.partitions() {
+    let names = TenantStreamNames::new(&config.tenant, partitions);
+    for partition in 0..names.n_partitions() {
         if partition > 0 {
             let lines = lines_stream_config(&names, partition, replicas);
             ensure_stream_exists(link, lines, config.patience).await?;
@@ -71,9 +71,13 @@ pub(crate) async fn create_streams(
     })
 }
 
-fn lines_stream_config(names: &TenantNames, partition: u16, replicas: usize) -> stream::Config {
+fn lines_stream_config(
+    names: &TenantStreamNames,
+    partition: u16,
+    replicas: usize,
+) -> stream::Config {
     stream::Config {
-        name: names.stream(LINES, partition),
+        name: names.stream_name(LINES, partition),
         subjects: vec![names.stream_subjects(LINES, partition)],
         discard: stream::DiscardPolicy::New,
         num_replicas: replicas,
@@ -87,9 +91,13 @@ fn lines_stream_config(names: &TenantNames, partition: u16, replicas: usize) -> 
     }
 }
 
-fn values_stream_config(names: &TenantNames, partition: u16, replicas: usize) -> stream::Config {
+fn values_stream_config(
+    names: &TenantStreamNames,
+    partition: u16,
+    replicas: usize,
+) -> stream::Config {
     stream::Config {
-        name: names.stream(VALUES, partition),
+        name: names.stream_name(VALUES, partition),
         subjects: vec![names.stream_subjects(VALUES, partition)],
         // Keep one message per subject: a part that is stored again replaces the old message.
         max_messages_per_subject: 1,
@@ -99,7 +107,11 @@ fn values_stream_config(names: &TenantNames, partition: u16, replicas: usize) ->
 
 /// Returns the configuration of the lease stream: that of a key-value bucket, so that the tools of
 /// NATS can show the leases.
-fn lease_stream_config(names: &TenantNames, replicas: usize, lease: Duration) -> stream::Config {
+fn lease_stream_config(
+    names: &TenantStreamNames,
+    replicas: usize,
+    lease: Duration,
+) -> stream::Config {
     let bucket = names.lease_bucket();
     stream::Config {
         name: format!("KV_{bucket}"),
@@ -129,7 +141,7 @@ pub(crate) async fn ensure_stream_exists(
             Ok(found) => return Ok(found),
             Err(why) => why,
         };
-        if began.elapsed() >= patience || !is_retry_promising(&why) {
+        if began.elapsed() >= patience || !may_retry_succeed(&why) {
             return Err(why);
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -165,12 +177,12 @@ async fn get_or_create_stream(
 }
 
 fn refused_stream_error(what: String, answer: &jetstream::Error) -> NatsError {
-    NatsError::refused(what, answer.error_code().0, &answer.to_string())
+    NatsError::jetstream_refusal(what, answer.error_code().0, &answer.to_string())
 }
 
 /// Whether a retry may succeed: there was no answer, there is no leader yet, or another client
 /// creates the same stream.
-fn is_retry_promising(error: &NatsError) -> bool {
+fn may_retry_succeed(error: &NatsError) -> bool {
     const NO_LEADER: u64 = 10008;
     const NAME_IN_USE: u64 = 10058;
     const NO_PEERS: u64 = 10005;

@@ -42,7 +42,7 @@ impl NatsServerVersion {
         })
     }
 
-    /// Whether a server of this version can keep sessions.
+    /// Whether Rind can store sessions on a server of this version.
     #[must_use]
     pub fn is_supported(self) -> bool {
         self >= OLDEST

@@ -51,14 +51,15 @@ struct LineQueueState {
     stored: u64,
     failure: Option<LineQueueFailure>,
     is_closed: bool,
-    /// Offset and sequence of stored messages, from which a reader can start.
+    /// Stored messages at which a reader can start: the offset of each in the session, and its
+    /// sequence number in the stream.
     places: Vec<(u64, u64)>,
 }
 
 #[derive(Debug)]
 enum LineQueueFailure {
     Fenced,
-    /// Storing failed with this error; `None` once the error was returned.
+    /// Storing the lines failed with this error; `None` once the error was returned to a caller.
     Failed(Option<Error>),
 }
 
@@ -88,7 +89,7 @@ impl LineQueue {
         lock(&self.state)
     }
 
-    /// Queues lines. Blocks while the queue is full.
+    /// Queues lines of the session to be stored. Blocks while the queue is full.
     pub(crate) fn push(&self, lines: &[u8]) -> Result<(), Error> {
         let mut state = self.lock();
         while state.failure.is_none() && state.queued.len() > MAX_QUEUED_BYTES {
@@ -104,7 +105,7 @@ impl LineQueue {
     }
 
     /// Returns the length of the session in bytes, including lines that are not stored yet.
-    pub(crate) fn length(&self) -> u64 {
+    pub(crate) fn n_session_bytes(&self) -> u64 {
         self.lock().taken
     }
 
@@ -132,7 +133,7 @@ impl LineQueue {
         })
     }
 
-    /// Fails if an earlier attempt to store lines has failed.
+    /// Returns an error if an earlier attempt to store lines has failed.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.check_line_queue_state(&mut self.lock())
     }
@@ -152,8 +153,9 @@ impl LineQueue {
         }
     }
 
-    /// Returns two lengths of the session in bytes: with all queued lines, and of the stored part.
-    pub(crate) fn lengths(&self) -> (u64, u64) {
+    /// Returns two lengths of the session in bytes: its length with all queued lines, and the
+    /// length of the part that is already stored.
+    pub(crate) fn queued_and_stored_lengths(&self) -> (u64, u64) {
         let state = self.lock();
         (state.taken, state.stored)
     }
@@ -161,7 +163,7 @@ impl LineQueue {
     /// Blocks until `length` bytes of the session are stored, storing fails, or the time `until` is
     /// reached.
     pub(crate) fn wait_until_length_stored(&self, length: u64, until: Option<Instant>) {
-        if self.lengths().1 < length {
+        if self.queued_and_stored_lengths().1 < length {
             run_blocking(|| self.block_until_stored(length, until));
         }
     }
@@ -246,7 +248,7 @@ impl LineQueue {
         state.failure = Some(match failure {
             MessageAppendFailure::Fenced => LineQueueFailure::Fenced,
             MessageAppendFailure::Failed(error) => {
-                LineQueueFailure::Failed(Some(error.in_store(&self.store)))
+                LineQueueFailure::Failed(Some(error.into_store_error(&self.store)))
             }
         });
         drop(state);

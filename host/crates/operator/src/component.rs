@@ -17,7 +17,7 @@ use rind_lib::grant::decide::GrantFlag;
 use rind_lib::grant::{Folder, HostPattern};
 use rind_lib::plugin::component::ForeignComponent;
 use rind_lib::plugin::manifest::Manifest;
-use rind_mcp::fit_server_name;
+use rind_mcp::to_valid_server_name;
 
 /// Maximum size of a policy file, in bytes.
 const MAX_POLICY_BYTES: u64 = 1 << 20;
@@ -68,13 +68,13 @@ pub fn read_component(
         );
     }
     let mut given = match &file.policy {
-        Some(policy) => read_policy(policy, &setup.paths.workspace)?,
+        Some(policy) => read_wassette_policy(policy, &setup.paths.workspace)?,
         None => ComponentPermissions::default(),
     };
     for text in flags
         .iter()
         .filter(|flag| flag.plugin() == name)
-        .flat_map(GrantFlag::texts)
+        .flat_map(GrantFlag::capability_texts)
     {
         if let Err(why) = given.add_capability(text) {
             bail_usage!("--grant {name}={text}: {why}");
@@ -84,7 +84,7 @@ pub fn read_component(
     let environment = given.environment.iter().map(|key| match secrets.variable(key) {
         Some(value) => Ok((key.clone(), value)),
         None => Err(anyhow::anyhow!(
-            "the policy of {shown} gives it the variable `{}`, which neither the environment nor secrets.toml sets",
+            "the component {shown} is granted the environment variable `{}`, but neither the environment nor secrets.toml sets it",
             key.escape_debug()
         )),
     });
@@ -94,14 +94,14 @@ pub fn read_component(
     // the cause; otherwise a permission is the cause.
     let plain = ComponentPermissions::default().manifest_text(&name, file_name);
     Manifest::parse(&plain, &path).with_context(|| {
-        format!("the component {shown} is called `{name}`, after its file; rename the file")
+        format!("the name of its file gives the component {shown} the name `{name}`, which is not valid; rename the file")
     })?;
     let manifest = Manifest::parse(&text, &path).with_context(|| {
         let from = file
             .policy
             .as_ref()
             .map_or_else(String::new, |policy| format!("{} or ", policy.display()));
-        format!("the component {shown} cannot have the permissions from {from}--grant")
+        format!("the permissions that {from}--grant gives the component {shown} are not valid")
     })?;
     Ok(ForeignComponent {
         manifest,
@@ -115,7 +115,7 @@ pub fn read_component(
 #[must_use]
 pub fn component_name(file_name: &str) -> String {
     let stem = file_name.split('.').next().unwrap_or(file_name);
-    fit_server_name(stem)
+    to_valid_server_name(stem)
 }
 
 impl ComponentPermissions {
@@ -141,7 +141,8 @@ impl ComponentPermissions {
         Ok(())
     }
 
-    /// Returns the text of a manifest that requests these permissions and nothing else.
+    /// Returns the text of a manifest that requests these permissions of the component and no
+    /// others.
     fn manifest_text(&self, name: &str, file_name: &str) -> String {
         let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let list = |items: &[String]| {
@@ -183,7 +184,7 @@ impl ComponentPermissions {
 
 /// Reads a policy file in the format of wassette: the `allow` lists of `storage`, `network` and
 /// `environment` in `permissions`, and `permissions.resources.limits.memory`.
-fn read_policy(path: &Path, workspace: &Path) -> anyhow::Result<ComponentPermissions> {
+fn read_wassette_policy(path: &Path, workspace: &Path) -> anyhow::Result<ComponentPermissions> {
     let read = read_if_present(path, MAX_POLICY_BYTES);
     let read = read.with_context(|| format!("read the policy {}", path.display()))?;
     let Some(text) = read else {
@@ -227,11 +228,11 @@ fn parse_policy(policy: &Value, workspace: &Path) -> Result<ComponentPermissions
         if own.is_some_and(|own| !own.is_null() && own.as_array().is_none_or(|own| !own.is_empty()))
         {
             return Err(format!(
-                "`permissions.{name}.deny` is not supported: everything that is not under `allow` is denied, so remove entries there"
+                "`permissions.{name}.deny` is not supported; remove it, because everything that `allow` does not list is denied"
             ));
         }
     }
-    for entry in policy_allow_list(permissions, "storage")? {
+    for entry in read_policy_allow_list(permissions, "storage")? {
         let uri = policy_entry_text(entry, "storage", "uri")?;
         let folder = to_manifest_folder(uri, workspace)?;
         let access: Vec<&str> = match entry.get("access").and_then(Value::as_array) {
@@ -244,12 +245,12 @@ fn parse_policy(policy: &Value, workspace: &Path) -> Result<ComponentPermissions
             (false, false) => return Err(format!("`access` of `{uri}` is neither read nor write")),
         }
     }
-    for entry in policy_allow_list(permissions, "network")? {
+    for entry in read_policy_allow_list(permissions, "network")? {
         given
             .hosts
             .push(policy_entry_text(entry, "network", "host")?.to_owned());
     }
-    for entry in policy_allow_list(permissions, "environment")? {
+    for entry in read_policy_allow_list(permissions, "environment")? {
         given
             .environment
             .push(policy_entry_text(entry, "environment", "key")?.to_owned());
@@ -274,7 +275,7 @@ fn parse_policy(policy: &Value, workspace: &Path) -> Result<ComponentPermissions
     Ok(given)
 }
 
-fn policy_allow_list<'p>(permissions: &'p Value, name: &str) -> Result<&'p [Value], String> {
+fn read_policy_allow_list<'p>(permissions: &'p Value, name: &str) -> Result<&'p [Value], String> {
     match permissions.get(name).and_then(|own| own.get("allow")) {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(entries)) => Ok(entries),
@@ -353,12 +354,12 @@ mod tests {
         assert_eq!(given.environment, ["TOKEN"]);
         let text = given.manifest_text("clock", "Clock.wasm");
         let manifest = Manifest::parse(&text, Path::new("x")).unwrap();
-        assert_eq!(manifest.requested().len(), 3, "{text}");
+        assert_eq!(manifest.requested_permissions().len(), 3, "{text}");
         let none = ComponentPermissions::default().manifest_text("clock", "a \"b\".wasm");
         assert!(
             Manifest::parse(&none, Path::new("x"))
                 .unwrap()
-                .requested()
+                .requested_permissions()
                 .is_empty()
         );
         for (policy, expected) in [

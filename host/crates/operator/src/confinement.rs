@@ -10,17 +10,18 @@ use super::environment::OperatorEnvironment;
 use super::git_settings::git_settings;
 use super::setup::OperatorSetup;
 use super::usage::{Usage, bail_usage};
-use rind_lib::beneath::{folders_below, real_path};
+use rind_lib::beneath::{real_path, select_folders_inside};
 use rind_lib::disk::create_private_folder;
 use rind_lib::paths::{HOME_VARIABLE, Paths};
-use rind_lib::tool::builtin::{Commands, Confining, RetriedConfinement};
+use rind_lib::tool::builtin::{CommandConfinementMode, CommandEnvironment, RetryingConfinement};
 use rind_lib::tool::process::confine::{
-    Confinement, ConfinementMechanism, ConfinementObstacle, DetectedConfinement, check_apart,
-    detect_confinement, find_program_in, system_folders, tool_folders_in_env, tool_folders_in_home,
+    Confinement, ConfinementMechanism, ConfinementObstacle, DetectedConfinement,
+    check_paths_do_not_overlap, detect_confinement, find_program_in, list_tool_folders_in_env,
+    list_tool_folders_in_home, system_folders,
 };
 use rind_lib::tool::repository::check_interrupted_commands;
 use rind_lib::tool::sandbox::{
-    SandboxConfig, SandboxMechanismChoice, SandboxRequirement, confined_commands,
+    SandboxConfig, SandboxMechanismChoice, SandboxRequirement, build_command_environment,
 };
 
 /// Confinement of `bash` commands on this machine, or the reason why there is none.
@@ -30,9 +31,9 @@ pub struct CommandConfinement {
     pub config: SandboxConfig,
     /// Confinement that works on this machine, or the reason why none does.
     pub detected: Result<DetectedConfinement, ConfinementObstacle>,
-    /// Search for a confinement that each call repeats; `None` if the first search succeeded or a
-    /// repetition is useless.
-    retried: Option<RetriedConfinement>,
+    /// Confinement that each command tries to set up until one succeeds. `None` if the first search
+    /// succeeded, or if another search cannot succeed either.
+    retried: Option<RetryingConfinement>,
     environment: Arc<OperatorEnvironment>,
 }
 
@@ -99,7 +100,7 @@ impl ConfinementSearch {
     }
 
     async fn detect_mechanism(&self) -> Result<DetectedConfinement, ConfinementObstacle> {
-        if let Some(link) = find_symlink_to_own_folder(&self.workspace, &self.own) {
+        if let Some(link) = find_rind_folder_symlink(&self.workspace, &self.own) {
             return Err(ConfinementObstacle::Failed(format!(
                 "{} is a link in the workspace to a folder of Rind's own, and a command could replace the link; start in a folder below, or set {HOME_VARIABLE} to a path without links",
                 link.display()
@@ -133,9 +134,9 @@ impl ConfinementSearch {
         .await
     }
 
-    /// Converts this search to one that is repeated at each call of a command.
-    fn repeat_search_at_each_command(self) -> RetriedConfinement {
-        RetriedConfinement::new(self.wanted.clone(), move || {
+    /// Converts this search to a confinement that each command tries to set up, until one succeeds.
+    fn repeat_search_per_command(self) -> RetryingConfinement {
+        RetryingConfinement::new(self.wanted.clone(), move || {
             let search = self.clone();
             Box::pin(async move { search.run().await.map(|detected| detected.confinement) })
         })
@@ -146,11 +147,11 @@ impl ConfinementSearch {
 /// the files that interrupted commands of an earlier process left.
 ///
 /// # Errors
-/// A setting is wrong.
+/// The settings of the confinement are invalid, or the path of this program is not known.
 pub async fn find_confinement(setup: &OperatorSetup) -> anyhow::Result<CommandConfinement> {
     let (environment, paths) = (&setup.environment, &setup.paths);
     warn_about_interrupted_commands(environment, paths.commands()).await;
-    let own = own_folders(paths);
+    let own = rind_folders(paths);
     find_confinement_with(environment, paths, setup.config.section()?, &own).await
 }
 
@@ -166,7 +167,7 @@ async fn warn_about_interrupted_commands(environment: &OperatorEnvironment, reco
 /// files. `own` are the folders that no command may see.
 ///
 /// # Errors
-/// A setting is wrong.
+/// The settings of the confinement are invalid, or the path of this program is not known.
 pub async fn find_confinement_with(
     environment: &Arc<OperatorEnvironment>,
     paths: &Paths,
@@ -186,7 +187,7 @@ pub async fn find_confinement_with(
     // Run git only from folders in which no command can have replaced it, because it runs
     // unconfined.
     let folders: Vec<PathBuf> =
-        folders_outside_writable(path_folders(environment), &wanted.write).collect();
+        folders_outside_writable(folders_in_path_variable(environment), &wanted.write).collect();
     wanted.git_settings = git_settings(&folders).await;
     let search = ConfinementSearch {
         wanted,
@@ -201,7 +202,7 @@ pub async fn find_confinement_with(
         environment: environment.clone(),
         config,
         retried: matches!(detected, Err(ConfinementObstacle::Failed(_)))
-            .then(|| search.repeat_search_at_each_command()),
+            .then(|| search.repeat_search_per_command()),
         detected,
     })
 }
@@ -210,11 +211,11 @@ impl CommandConfinement {
     /// Returns the confinement and environment of `bash` commands. Shows no warning if they run
     /// unconfined.
     #[must_use]
-    pub fn commands_without_warning(&self) -> Commands {
-        confined_commands(
+    pub fn command_environment_without_warning(&self) -> CommandEnvironment {
+        build_command_environment(
             &self.config,
             &self.detected,
-            self.environment.keeper(),
+            self.environment.process_keeper(),
             self.retried.as_ref(),
         )
     }
@@ -229,20 +230,20 @@ impl CommandConfinement {
     /// Returns the confinement and environment of `bash` commands. Warns if they run unconfined or
     /// are refused.
     #[must_use]
-    pub fn commands(&self) -> Commands {
-        let commands = self.commands_without_warning();
+    pub fn command_environment(&self) -> CommandEnvironment {
+        let commands = self.command_environment_without_warning();
         match &commands.confining {
-            Confining::Unconfined { why, .. } => warn_commands_unconfined(&self.environment, why),
-            Confining::Refused(why) => self.environment.warn(&format!(
+            CommandConfinementMode::Unconfined { why, .. } => warn_commands_unconfined(&self.environment, why),
+            CommandConfinementMode::Refused(why) => self.environment.warn(&format!(
                 "bash is refused, because its commands must run confined and cannot: {why}; see `rind doctor`"
             )),
-            Confining::RetriedConfinement(_) => {
+            CommandConfinementMode::RetryingConfinement(_) => {
                 let why = self.refusal_reason().unwrap_or_default();
                 self.environment.warn(&format!(
                     "bash is refused until its commands can be confined (each call tries again): {why}; see `rind doctor`"
                 ));
             }
-            Confining::Free | Confining::Kept(_) | Confining::Confined(_) => {}
+            CommandConfinementMode::Free | CommandConfinementMode::Kept(_) | CommandConfinementMode::Confined(_) => {}
         }
         commands
     }
@@ -257,12 +258,12 @@ pub fn warn_commands_unconfined(environment: &OperatorEnvironment, why: &str) {
 
 /// Returns Rind's own folders, which no command may see.
 #[must_use]
-pub fn own_folders(paths: &Paths) -> Vec<PathBuf> {
-    paths.own_folders().to_vec()
+pub fn rind_folders(paths: &Paths) -> Vec<PathBuf> {
+    paths.rind_folders().to_vec()
 }
 
 /// Finds a symlink inside the workspace that is part of the path to one of Rind's own folders.
-fn find_symlink_to_own_folder(workspace: &Path, own: &[PathBuf]) -> Option<PathBuf> {
+fn find_rind_folder_symlink(workspace: &Path, own: &[PathBuf]) -> Option<PathBuf> {
     let is_inside = |path: &Path| {
         let parent = path.parent().map(real_path);
         parent.is_some_and(|parent| parent.starts_with(workspace))
@@ -281,7 +282,7 @@ fn find_symlink_to_own_folder(workspace: &Path, own: &[PathBuf]) -> Option<PathB
 ///
 /// # Errors
 /// A setting is wrong.
-pub fn agent_folders(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
+pub fn writable_agent_folders(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
     let config: SandboxConfig = setup.config.section()?;
     let home = setup.environment.home_folder_or_empty();
     let mut folders = vec![setup.paths.workspace.clone()];
@@ -313,12 +314,12 @@ fn confinement_from_settings(
     }
     write.extend(linked_worktree_folder(&paths.workspace));
     let mut read = system_folders();
-    read.extend(tool_folders_in_home(&home));
+    read.extend(list_tool_folders_in_home(&home));
     for text in &config.read {
         read.push(resolve_writable_path(text, &home, own)?);
     }
-    add_program_folders(&mut read, &home, own, path_folders(environment));
-    let named = tool_folders_in_env(&config.env.environment());
+    add_program_folders(&mut read, &home, own, folders_in_path_variable(environment));
+    let named = list_tool_folders_in_env(&config.env.environment());
     add_program_folders(&mut read, &home, own, named);
     Ok(Confinement {
         helper: environment
@@ -326,7 +327,7 @@ fn confinement_from_settings(
             .clone()
             .context("cannot find the path of this program")?,
         mechanism: ConfinementMechanism::Namespaces,
-        hidden: folders_below(&real_path(&paths.workspace), own),
+        hidden: select_folders_inside(&real_path(&paths.workspace), own),
         write,
         read,
         network: config.network,
@@ -341,16 +342,16 @@ fn confinement_from_settings(
 ///
 /// # Errors
 /// The path of this program is not known.
-pub fn folders_readable_by_any_program(
+pub fn publicly_readable_folders(
     environment: &OperatorEnvironment,
     paths: &Paths,
 ) -> anyhow::Result<Vec<PathBuf>> {
     let config = SandboxConfig::default();
-    Ok(confinement_from_settings(environment, paths, &config, &own_folders(paths))?.read)
+    Ok(confinement_from_settings(environment, paths, &config, &rind_folders(paths))?.read)
 }
 
-/// Adds folders of programs and tools to the readable folders. Skips a folder that would expose the
-/// home folder or one of Rind's own folders.
+/// Adds folders of programs and tools to `read`, the folders that confined commands may read. Skips
+/// a folder that would expose the home folder or one of Rind's own folders.
 fn add_program_folders(
     read: &mut Vec<PathBuf>,
     home: &Path,
@@ -361,7 +362,7 @@ fn add_program_folders(
         let is_known = read.iter().any(|path| folder.starts_with(path));
         let real = folder.canonicalize();
         let gives_home = real.is_ok_and(|real| home.starts_with(real));
-        if !is_known && !gives_home && check_apart(&folder, own).is_ok() {
+        if !is_known && !gives_home && check_paths_do_not_overlap(&folder, own).is_ok() {
             read.push(folder);
         }
     }
@@ -401,17 +402,17 @@ fn folders_outside_writable(
     })
 }
 
-fn path_folders(environment: &OperatorEnvironment) -> Vec<PathBuf> {
-    let folders = environment.path_folders();
+fn folders_in_path_variable(environment: &OperatorEnvironment) -> Vec<PathBuf> {
+    let folders = environment.path_variable_folders();
     folders.filter(|folder| folder.is_absolute()).collect()
 }
 
 /// Resolves a path that the settings make accessible to commands, and refuses Rind's own folders.
 fn resolve_writable_path(text: &str, home: &Path, own: &[PathBuf]) -> anyhow::Result<PathBuf> {
     let path = resolve_home_path(text, home)?;
-    check_apart(&path, own).with_context(|| {
+    check_paths_do_not_overlap(&path, own).with_context(|| {
         Usage(format!(
-            "open `{text}` of [sandbox] in config.toml to commands"
+            "give commands access to `{text}`, as [sandbox] in config.toml says"
         ))
     })?;
     Ok(path)
@@ -483,14 +484,11 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, home.join(".config")).unwrap();
         let own = [home.join(".config/rind"), home.join(".cache/rind")];
         assert_eq!(
-            find_symlink_to_own_folder(&home, &own),
+            find_rind_folder_symlink(&home, &own),
             Some(home.join(".config"))
         );
-        assert_eq!(
-            find_symlink_to_own_folder(&home.join("project"), &own),
-            None
-        );
-        assert_eq!(find_symlink_to_own_folder(&home, &own[1..]), None);
+        assert_eq!(find_rind_folder_symlink(&home.join("project"), &own), None);
+        assert_eq!(find_rind_folder_symlink(&home, &own[1..]), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Access, access};
 
-use super::managed::PluginsInBinary;
+use super::managed::EmbeddedPlugins;
 use super::usage::bail_usage;
 use rind_lib::lock::lock;
 use rind_lib::paths::{HOME_VARIABLE, Paths};
@@ -19,7 +19,7 @@ use rind_lib::paths::{HOME_VARIABLE, Paths};
 /// Function that shows one warning to the operator.
 pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Environment that a program passes to the operator's rules.
+/// Environment variables, folders and embedded plugins that a program passes to this crate.
 ///
 /// The default is empty: no variables, no home folder, no embedded plugins, and warnings are
 /// dropped.
@@ -33,7 +33,7 @@ pub struct OperatorEnvironment {
     /// compilation.
     pub program: Option<PathBuf>,
     /// Plugins that are embedded in the program.
-    pub carried: Option<PluginsInBinary>,
+    pub carried: Option<EmbeddedPlugins>,
     /// Function that shows warnings.
     pub on_warning: OnWarning,
     /// Warnings that [`warn_once`](Self::warn_once) has shown and does not repeat.
@@ -115,7 +115,7 @@ impl OperatorEnvironment {
     }
 
     /// Returns the folders of `PATH`.
-    pub fn path_folders(&self) -> impl Iterator<Item = PathBuf> {
+    pub fn path_variable_folders(&self) -> impl Iterator<Item = PathBuf> {
         let path = self.variables.get(OsStr::new("PATH"));
         std::env::split_paths(path.map_or(OsStr::new(""), OsString::as_os_str))
     }
@@ -126,7 +126,7 @@ impl OperatorEnvironment {
         if Path::new(name).components().count() > 1 {
             return None;
         }
-        self.path_folders()
+        self.path_variable_folders()
             .map(|folder| folder.join(name))
             .find(|path| is_program(path))
     }
@@ -134,7 +134,7 @@ impl OperatorEnvironment {
     /// Returns the path of the keeper, a helper that ends the processes which unconfined commands
     /// leave running. The keeper is Rind's own binary; `None` on systems other than Linux.
     #[must_use]
-    pub fn keeper(&self) -> Option<PathBuf> {
+    pub fn process_keeper(&self) -> Option<PathBuf> {
         // Only on Linux can a process other than init adopt orphaned processes.
         self.program.clone().filter(|_| cfg!(target_os = "linux"))
     }

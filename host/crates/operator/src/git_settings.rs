@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::environment::join_folders_to_path_variable;
 use rind_lib::tool::process::confine::find_program_in;
-use rind_lib::tool::process::{Ending, Process, base_environment};
+use rind_lib::tool::process::{Process, ProcessEnding, base_environment};
 
-/// Keys whose values contain neither a secret nor a program. `safe.directory` may occur several
-/// times.
+/// Git settings whose values contain neither a secret nor a program. `safe.directory` may occur
+/// several times.
 const PASSED: &[&str] = &[
     "core.autocrlf",
     "core.eol",
@@ -53,7 +53,7 @@ pub(super) async fn git_settings(folders: &[PathBuf]) -> String {
         ..Process::bare(git, "/")
     };
     match process.run(&CancellationToken::new()).await {
-        Ok(finished) if finished.ending == Ending::Exited(0) => {
+        Ok(finished) if finished.ending == ProcessEnding::Exited(0) => {
             format_passed_git_settings(&finished.stdout.text())
         }
         _ => String::new(),

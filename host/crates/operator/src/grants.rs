@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use rind_lib::grant::answers::Answers;
+use rind_lib::grant::answers::GrantAnswers;
 use rind_lib::grant::ask::{Ask, GrantOptions};
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::grant::policy::Policy;
@@ -28,7 +28,7 @@ pub fn grant_options(
 ) -> anyhow::Result<GrantOptions> {
     Ok(GrantOptions {
         policy: read_grant_policy(paths)?,
-        answers: Some(Answers::read(&paths.grants())?),
+        answers: Some(GrantAnswers::read(&paths.grants())?),
         session,
         flags: flags.to_vec(),
         ask,
@@ -36,11 +36,11 @@ pub fn grant_options(
     })
 }
 
-/// Reads the policies of the administrator and the user.
+/// Reads the policies of the administrator and the user about the permissions of plugins.
 ///
 /// # Errors
 /// One of them cannot be read.
 pub fn read_grant_policy(paths: &Paths) -> anyhow::Result<Policy> {
-    Policy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy()])
+    Policy::read(&[PathBuf::from(ADMIN_POLICY), paths.user_policy_path()])
         .context("read the permissions of plugins")
 }

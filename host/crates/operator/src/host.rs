@@ -19,7 +19,7 @@ use rind_lib::script::Script;
 use rind_lib::session::SessionStore;
 use rind_lib::skill::Skills;
 use rind_lib::tool::approval::Approver;
-use rind_lib::tool::builtin::Commands;
+use rind_lib::tool::builtin::CommandEnvironment;
 use rind_lib::tool::policy::{ModeSwitch, Policy, PolicyMode, ToolPolicy};
 
 /// Parts from which the host of a run is built.
@@ -39,7 +39,7 @@ pub struct OperatorHostParts {
     /// Approver that is asked about tool calls.
     pub approver: Arc<dyn Approver>,
     /// Confinement and environment of commands and scripts.
-    pub commands: Commands,
+    pub commands: CommandEnvironment,
     /// Sources of further tools: MCP servers.
     pub sources: Vec<Arc<dyn ToolSource>>,
     /// Store of the sessions; `None` stores them as files on this machine.
@@ -70,14 +70,14 @@ impl OperatorHost {
         let rules = parts.set.iter().flat_map(|set| set.rules());
         policy.rules.extend(rules.cloned());
         let policy = Arc::new(policy);
-        let scripts = scripts::read(setup)?;
+        let scripts = scripts::read_scripts(setup)?;
         scripts::warn_writable_scripts(setup, &scripts)?;
         let mut builder = Host::builder();
         for source in parts.sources {
             builder = builder.tool_source(source);
         }
         let agent_config = AgentConfig {
-            own_context_files: user_context_files(&setup.environment, &setup.paths),
+            own_context_files: list_user_context_files(&setup.environment, &setup.paths),
             // Store approvals if programs share the store, because another one may continue the
             // session.
             keeps_approvals: parts.store.is_some(),
@@ -132,16 +132,16 @@ impl OperatorHost {
     /// Returns the operator's policy for sessions whose questions a person answers, but not at a
     /// terminal. It allows questions even if the program has no terminal.
     #[must_use]
-    pub fn asking_policy(&self) -> Arc<dyn Policy> {
+    pub fn policy_that_allows_questions(&self) -> Arc<dyn Policy> {
         let mut policy = ToolPolicy::clone(&self.policy);
         policy.mode.has_terminal = true;
         Arc::new(policy)
     }
 
-    /// Returns the policy for tool calls of another agent, which judges them itself too: rules that
-    /// deny or ask apply, and all other calls are allowed.
+    /// Returns the policy for tool calls of another agent, such as Claude Code, that also has
+    /// permission checks of its own: rules that deny or ask apply, and all other calls are allowed.
     #[must_use]
-    pub fn guarding_policy(&self) -> Arc<dyn Policy> {
+    pub fn external_agent_policy(&self) -> Arc<dyn Policy> {
         Arc::new(self.policy.to_guard_policy())
     }
 
@@ -160,7 +160,7 @@ impl OperatorHost {
 }
 
 /// Returns the paths of the user's own context files: one of Rind and one of Claude Code.
-fn user_context_files(environment: &OperatorEnvironment, paths: &Paths) -> Vec<PathBuf> {
+fn list_user_context_files(environment: &OperatorEnvironment, paths: &Paths) -> Vec<PathBuf> {
     let claude = environment.home.clone().filter(|home| home.is_absolute());
     let claude = claude.map(|home| home.join(".claude/CLAUDE.md"));
     let own = paths.config.join("AGENTS.md");

@@ -19,7 +19,7 @@ use super::setup::OperatorSetup;
 use rind_lib::paths::Paths;
 use rind_lib::provider::server_text::ServerText;
 use rind_lib::provider::{KeyLookup, KeySource};
-use rind_lib::tool::process::{Ending, Process};
+use rind_lib::tool::process::{Process, ProcessEnding};
 
 /// Timeout of a key command, which may open a window to ask the user.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -27,7 +27,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Maximum size of a key file, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// Looks up keys for the user who runs the program.
+/// Looks up API keys of providers for the user who runs the program: in the environment, in
+/// `secrets.toml`, in files, and in the output of commands.
 pub struct OperatorKeyLookup<'a> {
     environment: &'a OperatorEnvironment,
     paths: &'a Paths,
@@ -113,15 +114,15 @@ fn run_key_command(
             let ran = runtime.block_on(process.run(&CancellationToken::new()));
             ran.map_err(anyhow::Error::new)
         });
-        let lost = |_| Err(anyhow!("waiting for the command failed"));
+        let lost = |_| Err(anyhow!("the thread that waited for the command panicked"));
         thread.join().unwrap_or_else(lost)
     });
     let ran = ran?;
     let said = ServerText::new(&ran.stderr.text());
     match ran.ending {
-        Ending::Exited(0) => {}
-        Ending::Exited(code) => bail!("the command exited with {code}; its output: {said}"),
-        Ending::Deadline => bail!("the command took longer than {} s", DEADLINE.as_secs()),
+        ProcessEnding::Exited(0) => {}
+        ProcessEnding::Exited(code) => bail!("the command exited with {code}; its output: {said}"),
+        ProcessEnding::Deadline => bail!("the command took longer than {} s", DEADLINE.as_secs()),
         ending => bail!("the command was stopped ({ending:?}); its output: {said}"),
     }
     Ok(trimmed_first_line(&ran.stdout.text()))

@@ -27,19 +27,19 @@ use rind_lib::plugin::protected;
 use rind_package::installed;
 use rind_package::lock_file::{LockEntry, LockedPlugin};
 
-/// Time limit for compiling a component for its author. It is longer than the default of two
-/// minutes, which CPython exceeded on a busy machine.
+/// Time limit for compiling a component for the author of its plugin. It is longer than the default
+/// of two minutes, which CPython exceeded on a busy machine.
 const AUTHOR_COMPILE_TIME: Duration = Duration::from_secs(600);
 
 /// Plugins to load, with all decisions of the operator about them.
 #[derive(Clone, Debug)]
-pub struct PluginLoad {
+pub struct PreparedPluginLoad {
     options: LoadOptions,
     selection: PluginSelection,
     setup: OperatorSetup,
 }
 
-impl PluginLoad {
+impl PreparedPluginLoad {
     /// Collects the plugins of a run: those of the installation, of the user and of the trusted
     /// project, and those that `selection` names.
     ///
@@ -53,11 +53,11 @@ impl PluginLoad {
         let components = selection.components.iter();
         let components = components.map(|file| read_component(setup, file, &selection.grants));
         let components = components.collect::<anyhow::Result<Vec<ForeignComponent>>>()?;
-        // Grant all permissions that the generated manifest requests, because the operator gave
-        // exactly these.
+        // Grant all permissions that the manifest generated for a component requests, because the
+        // operator named exactly these permissions.
         let flags = components
             .iter()
-            .filter(|own| !own.manifest.requested().is_empty());
+            .filter(|own| !own.manifest.requested_permissions().is_empty());
         for own in flags {
             let flag = own.manifest.name.parse().map_err(anyhow::Error::msg)?;
             grants.flags.push(flag);
@@ -69,7 +69,7 @@ impl PluginLoad {
             project,
             ..
         } = setup;
-        let managed = environment.managed_folders()?.into_iter();
+        let managed = environment.list_managed_folders()?.into_iter();
         let managed = managed.map(|path| Source::new(Trust::Managed, path));
         let mut sources: Vec<Source> = managed.collect();
         let mut chosen = Vec::new();
@@ -87,7 +87,11 @@ impl PluginLoad {
             grants.exact = set.grants();
         } else {
             sources.push(Source::new(Trust::User, paths.config.join("plugins")));
-            sources.extend(project.as_ref().map(|_| project::plugin_source(paths)));
+            sources.extend(
+                project
+                    .as_ref()
+                    .map(|_| project::project_plugin_source(paths)),
+            );
         }
         // Grants are stored for the canonical path of a plugin, so use that path here.
         let local = |path: &PathBuf| {
@@ -96,7 +100,7 @@ impl PluginLoad {
         };
         sources.extend(selection.local.iter().map(local));
         // Ignore the settings of the project, which must not determine the trusted signing keys.
-        let written = config.without(&paths.project_config());
+        let written = config.without_file(&paths.project_config_path());
         let installed = if let Some(set) = &selection.set {
             set.to_installed_plugins()
         } else if selection.is_local_only {
@@ -138,7 +142,7 @@ impl PluginLoad {
             ..LoadOptions::default()
         };
         Ok(Self {
-            options: options.at(paths),
+            options: options.with_paths(paths),
             selection: selection.clone(),
             setup: setup.clone(),
         })
@@ -204,8 +208,8 @@ impl PluginLoad {
         self
     }
 
-    /// Enables every plugin. Returns the location of each setting that disabled a plugin. The keys
-    /// are the plugin's name and whether the setting is for the project's own plugins.
+    /// Enables every plugin. Returns the location of each setting that disabled a plugin, keyed by
+    /// the plugin's name and by whether the setting is for the project's own plugins.
     pub fn enable_all_plugins(&mut self) -> BTreeMap<(String, bool), String> {
         self.options.enable_all_plugins()
     }

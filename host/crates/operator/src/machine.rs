@@ -20,12 +20,12 @@ pub struct OperatorMachine {
 }
 
 impl OperatorMachine {
-    /// Creates a machine with the programs and variables of this environment.
+    /// Creates the lookup of the programs and variables in this environment.
     #[must_use]
     pub fn new(environment: &Arc<OperatorEnvironment>) -> Self {
         Self {
             environment: environment.clone(),
-            folders: environment.path_folders().collect(),
+            folders: environment.path_variable_folders().collect(),
             programs: Mutex::default(),
         }
     }

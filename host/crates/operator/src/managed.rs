@@ -19,7 +19,7 @@ pub const MANAGED_VARIABLE: &str = "RIND_MANAGED";
 
 /// Plugins that are embedded in a program.
 #[derive(Clone, Debug)]
-pub struct PluginsInBinary {
+pub struct EmbeddedPlugins {
     /// Files of the plugins, in memory.
     pub files: InMemoryFolder,
     /// Folder in `files` with the plugins that every session loads.
@@ -35,7 +35,7 @@ impl OperatorEnvironment {
     ///
     /// # Errors
     /// `RIND_MANAGED` does not name a readable folder.
-    pub fn managed_folders(&self) -> anyhow::Result<Vec<PathBuf>> {
+    pub fn list_managed_folders(&self) -> anyhow::Result<Vec<PathBuf>> {
         let Some(named) = self.managed_folder_from_variable() else {
             let core = self.carried.as_ref().map(|carried| carried.core.clone());
             return Ok(core.into_iter().chain(self.installed_folder()).collect());
@@ -49,8 +49,8 @@ impl OperatorEnvironment {
         Ok(vec![named])
     }
 
-    /// Returns the names of all embedded plugins if `RIND_MANAGED` is set and replaces them; empty
-    /// if it is not set.
+    /// Returns the names of the embedded plugins if `RIND_MANAGED` is set, because the plugins in
+    /// that folder then replace all of them; empty if it is not set.
     #[must_use]
     pub fn replaced_plugins(&self) -> Vec<String> {
         let carried = self.carried.as_ref();
@@ -63,7 +63,7 @@ impl OperatorEnvironment {
         found.map(|found| file_name(&found.folder)).collect()
     }
 
-    /// Returns the folder of the installation's plugins that is on disk.
+    /// Returns the folder on disk in which the installation's plugins are.
     #[must_use]
     pub fn installed_folder(&self) -> Option<PathBuf> {
         if let Some(named) = self.managed_folder_from_variable() {

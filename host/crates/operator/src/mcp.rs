@@ -9,17 +9,17 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::confinement::{folders_readable_by_any_program, own_folders};
+use super::confinement::{publicly_readable_folders, rind_folders};
 use super::environment::is_program;
 use super::project_servers::list_project_servers;
 use super::setup::OperatorSetup;
 use super::usage::bail_usage;
 use rind_lib::config::Section;
 use rind_lib::host::ToolSource;
-use rind_lib::tool::builtin::{Commands, Confining};
-use rind_lib::tool::peer::{PeerMemory, PeerProgram};
+use rind_lib::tool::builtin::{CommandConfinementMode, CommandEnvironment};
+use rind_lib::tool::peer::{PeerMemoryLimit, PeerProgram};
 use rind_lib::tool::process::base_environment;
-use rind_lib::tool::process::confine::check_apart;
+use rind_lib::tool::process::confine::check_paths_do_not_overlap;
 use rind_mcp::{
     AskServerApproval, HttpServer, McpConfig, McpServer, McpSource, PinnedServers,
     ServerApprovalQuestion, ServerPin, ServerProgramOrUrl, ServerPrompts, ServerSettings,
@@ -44,7 +44,7 @@ pub const NOT_APPROVED: &str = "its tools were not approved";
 /// has only the permissions that the operator's settings give it. A server from the settings takes
 /// precedence over other servers with the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunServer {
+pub struct ServerOfRun {
     /// Name of the server.
     pub name: String,
     /// Settings of the server: its program or address.
@@ -66,7 +66,7 @@ pub struct RunServer {
 pub fn read_mcp_settings(setup: &OperatorSetup) -> anyhow::Result<McpConfig> {
     let config: McpConfig = setup.config.section()?;
     for (name, settings) in &config.0 {
-        let checked = check_server_name(name).and_then(|()| settings.check());
+        let checked = check_server_name(name).and_then(|()| settings.check_settings());
         if let Err(why) = checked {
             bail_usage!(
                 "{}[mcp.{name}] {why}",
@@ -91,7 +91,7 @@ pub fn build_server(
     setup: &OperatorSetup,
     name: &str,
     settings: &ServerSettings,
-    commands: &Commands,
+    commands: &CommandEnvironment,
 ) -> anyhow::Result<McpServer> {
     let wrong = |why: String| anyhow::anyhow!("MCP server `{name}`: {why}");
     let reach = match &settings.command {
@@ -113,7 +113,8 @@ pub fn build_server(
         ServerProgramOrUrl::Program(program) => {
             let is_free = !matches!(
                 program.commands.confining,
-                Confining::Confined(_) | Confining::RetriedConfinement(_)
+                CommandConfinementMode::Confined(_)
+                    | CommandConfinementMode::RetryingConfinement(_)
             );
             let overlaps =
                 |folder: &PathBuf| folder.starts_with(workspace) || workspace.starts_with(folder);
@@ -134,7 +135,7 @@ fn build_server_program(
     name: &str,
     command: &str,
     settings: &ServerSettings,
-    commands: &Commands,
+    commands: &CommandEnvironment,
 ) -> anyhow::Result<PeerProgram> {
     let environment = &setup.environment;
     let all = |folders: &[String]| -> anyhow::Result<Vec<PathBuf>> {
@@ -164,7 +165,7 @@ fn build_server_program(
             path.display()
         );
     }
-    let mut read = folders_readable_by_any_program(environment, &setup.paths)?;
+    let mut read = publicly_readable_folders(environment, &setup.paths)?;
     read.extend((!is_name).then(|| path.to_owned()));
     let first_folder = write.iter().chain(&declared).find(|path| path.is_dir());
     let cwd = first_folder.cloned().unwrap_or_else(|| PathBuf::from("/"));
@@ -197,7 +198,7 @@ fn build_server_program(
         read,
         write,
         network: settings.network,
-        memory: settings.memory_mb.map(|mb| PeerMemory {
+        memory: settings.memory_mb.map(|mb| PeerMemoryLimit {
             bytes: mb.saturating_mul(1 << 20),
             section: format!("mcp.{name}"),
         }),
@@ -226,16 +227,16 @@ fn resolve_folder(setup: &OperatorSetup, text: &str) -> anyhow::Result<PathBuf> 
             text.escape_debug()
         );
     };
-    check_apart(&path, &own_folders(&setup.paths))?;
+    check_paths_do_not_overlap(&path, &rind_folders(&setup.paths))?;
     Ok(path)
 }
 
 /// Approved servers of a run, as sources of tools and prompts.
 #[derive(Default)]
 pub struct ApprovedServers {
-    /// Sources of tools, with the names of their servers.
+    /// Name of each server, and the source that provides its tools.
     pub sources: Vec<(String, McpSource)>,
-    /// Prompts of the servers that offer some.
+    /// Prompts of those servers that offer prompts.
     pub prompts: Vec<ServerPrompts>,
 }
 
@@ -257,24 +258,24 @@ impl ApprovedServers {
 /// A setting is wrong, or pins cannot be read or stored.
 pub async fn approved_servers(
     setup: &OperatorSetup,
-    commands: &Commands,
-    named: Vec<RunServer>,
+    commands: &CommandEnvironment,
+    named: Vec<ServerOfRun>,
     ask: Option<&dyn AskServerApproval>,
 ) -> anyhow::Result<ApprovedServers> {
     let config = read_mcp_settings(setup)?;
     let enabled = config.0.iter();
     let enabled = enabled.filter(|(_, own)| own.enabled && !own.project);
-    let mut wanted: Vec<RunServer> = enabled
-        .map(|(name, settings)| RunServer {
+    let mut wanted: Vec<ServerOfRun> = enabled
+        .map(|(name, settings)| ServerOfRun {
             name: name.clone(),
             settings: settings.clone(),
-            ..RunServer::default()
+            ..ServerOfRun::default()
         })
         .collect();
     let n_of_settings = wanted.len();
     wanted.extend(select_client_servers(setup, &config, named));
     for own in project_servers(setup, &config)? {
-        let is_taken = |other: &RunServer| other.name == own.name;
+        let is_taken = |other: &ServerOfRun| other.name == own.name;
         if own.settings.enabled && !wanted.iter().any(is_taken) {
             wanted.push(own);
         }
@@ -286,7 +287,7 @@ pub async fn approved_servers(
     let mut used = ApprovedServers::default();
     for (n, own) in wanted.iter().enumerate() {
         let name = &own.name;
-        let server = match named_server(setup, own, commands) {
+        let server = match resolve_named_server(setup, own, commands) {
             Ok(server) => server,
             Err(why) => {
                 setup
@@ -295,7 +296,7 @@ pub async fn approved_servers(
                 continue;
             }
         };
-        let pinned = match pins.find(&server.pin, &server.settings) {
+        let pinned = match pins.find_pin(&server.pin, &server.settings) {
             Some(pin) => Some(pin.offer.clone()),
             None => {
                 // Ask before a program in the settings is started, because another program may have
@@ -303,7 +304,7 @@ pub async fn approved_servers(
                 let is_program = matches!(server.reach, ServerProgramOrUrl::Program(_));
                 let is_of_settings = n < n_of_settings && is_program;
                 let place = own.place.or(is_of_settings.then_some(SETTINGS));
-                ask_approval(setup, &server, place, &mut pins, ask).await?
+                ask_server_approval(setup, &server, place, &mut pins, ask).await?
             }
         };
         if let Some(pinned) = pinned {
@@ -328,7 +329,7 @@ pub async fn approved_servers(
 pub fn project_servers(
     setup: &OperatorSetup,
     config: &McpConfig,
-) -> anyhow::Result<Vec<RunServer>> {
+) -> anyhow::Result<Vec<ServerOfRun>> {
     let Some(held) = &setup.project else {
         return Ok(Vec::new());
     };
@@ -341,7 +342,7 @@ pub fn project_servers(
         }
         let made = found.with_permissions(config, &secrets);
         let made = made.and_then(|own| {
-            let checked = own.settings.check();
+            let checked = own.settings.check_settings();
             checked.map(|()| own).map_err(|why| format!("it {why}"))
         });
         match made {
@@ -355,8 +356,8 @@ pub fn project_servers(
     Ok(servers)
 }
 
-/// Returns the name under which the approval of a project's server is pinned. It contains a hash of
-/// the workspace, because servers of two projects may have the same name.
+/// Returns the name under which the approval of a project's MCP server is stored. It contains a
+/// hash of the workspace, because servers of two projects may have the same name.
 #[must_use]
 pub fn project_server_pin_name(setup: &OperatorSetup, name: &str) -> String {
     let workspace = setup.paths.workspace.as_os_str().as_encoded_bytes();
@@ -364,17 +365,18 @@ pub fn project_server_pin_name(setup: &OperatorSetup, name: &str) -> String {
     format!("{name}@{}", hash.get(..16).unwrap_or_default())
 }
 
-/// Selects the usable servers of the program that shows the session. Warns about a server that is
-/// invalid, or whose name the settings or an earlier server already use.
+/// Selects the usable servers among those that the program showing the session, such as an editor,
+/// passed to Rind. Warns about a server that is invalid, or whose name the settings or an earlier
+/// server already use.
 fn select_client_servers(
     setup: &OperatorSetup,
     config: &McpConfig,
-    named: Vec<RunServer>,
-) -> Vec<RunServer> {
-    let mut usable: Vec<RunServer> = Vec::new();
+    named: Vec<ServerOfRun>,
+) -> Vec<ServerOfRun> {
+    let mut usable: Vec<ServerOfRun> = Vec::new();
     for own in named {
         let name = &own.name;
-        let checked = check_server_name(name).and_then(|()| own.settings.check());
+        let checked = check_server_name(name).and_then(|()| own.settings.check_settings());
         let why = if let Err(why) = checked {
             format!("it {why}")
         } else if config.0.get(name).is_some_and(|known| !known.project) {
@@ -395,10 +397,10 @@ fn select_client_servers(
 ///
 /// # Errors
 /// A setting cannot be used on this machine, or a server of a project cannot be confined here.
-pub fn named_server(
+pub fn resolve_named_server(
     setup: &OperatorSetup,
-    own: &RunServer,
-    commands: &Commands,
+    own: &ServerOfRun,
+    commands: &CommandEnvironment,
 ) -> anyhow::Result<McpServer> {
     let settings = ServerSettings {
         args: own
@@ -408,15 +410,16 @@ pub fn named_server(
         ..own.settings.clone()
     };
     let mut made = build_server(setup, &own.name, &settings, commands)?;
-    // Restore the arguments with the names of variables. Questions and pins never contain the
-    // values.
+    // Put back the arguments in which variables are not replaced by their values, because questions
+    // to the user and pins must not contain the values.
     made.settings.args.clone_from(&own.settings.args);
     if let Some(place) = own.place {
         made.pin = project_server_pin_name(setup, &own.name);
         if let ServerProgramOrUrl::Program(program) = &made.reach
             && !matches!(
                 program.commands.confining,
-                Confining::Confined(_) | Confining::RetriedConfinement(_)
+                CommandConfinementMode::Confined(_)
+                    | CommandConfinementMode::RetryingConfinement(_)
             )
         {
             anyhow::bail!(
@@ -438,7 +441,7 @@ pub fn named_server(
 
 /// Asks the operator to approve a server whose settings are not pinned. Returns the offer of the
 /// server; `None` if the server is not used.
-async fn ask_approval(
+async fn ask_server_approval(
     setup: &OperatorSetup,
     server: &McpServer,
     place: Option<&str>,
@@ -451,7 +454,7 @@ async fn ask_approval(
         setup.environment.warn_once(&text);
     };
     let Some(ask) = ask else {
-        let why = match pins.pin_with_any_settings(pin) {
+        let why = match pins.find_pin_with_any_settings(pin) {
             None => "its tools are not approved",
             Some(_) => "its settings have changed since its tools were approved",
         };
@@ -471,7 +474,7 @@ async fn ask_approval(
             return Ok(None);
         }
     };
-    let earlier = pins.pin_with_any_settings(pin).cloned();
+    let earlier = pins.find_pin_with_any_settings(pin).cloned();
     let changes = earlier.map(|pin| find_offer_changes(&pin.offer, &offer));
     let question = ServerApprovalQuestion {
         server,
@@ -482,16 +485,17 @@ async fn ask_approval(
         warn(NOT_APPROVED);
         return Ok(None);
     }
-    pins.put(pin, create_server_pin(server, offer.clone()))?;
+    pins.pin_server(pin, create_server_pin(server, offer.clone()))?;
     Ok(Some(offer))
 }
 
-/// Creates the pin of an approval, with the current time.
+/// Creates the record of an approval (the pin) for `offer`, the tools and prompts of `server`, with
+/// the current time.
 #[must_use]
 pub fn create_server_pin(server: &McpServer, offer: rind_mcp::ServerOffer) -> ServerPin {
     ServerPin {
         settings: server.settings.digest(),
-        given: rind_lib::clock::current_time_text(),
+        given: rind_lib::clock::format_current_time(),
         offer,
     }
 }
@@ -510,7 +514,7 @@ mod tests {
             home: Some(folder.join("home")),
             ..OperatorEnvironment::default()
         };
-        let layer = Layer::of_file(&folder.join("config.toml"), text.to_owned()).unwrap();
+        let layer = Layer::from_file_text(&folder.join("config.toml"), text.to_owned()).unwrap();
         let paths = Paths::under(&folder.join("rind"), &workspace);
         OperatorSetup::new(Arc::new(environment), paths, Config::new(vec![layer]))
     }

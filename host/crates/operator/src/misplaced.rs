@@ -84,7 +84,7 @@ fn describe_rules_matching_no_tool(
 /// Returns a message, with the script's location, about each matcher that matches no tool.
 fn script_matchers_without_tool(scripts: &[Script], known: &[(Option<&str>, &str)]) -> Vec<String> {
     let told = scripts.iter().filter_map(|script| {
-        let why = script.unmatched_matcher(known)?;
+        let why = script.matcher_matching_no_tool(known)?;
         Some(format!("{}: script `{}`: {why}", script.place, script.name))
     });
     told.collect()
@@ -115,7 +115,7 @@ fn timeouts_above_hook_limit(
     };
     let of_hooks = settings.hooks.iter().map(|(point, hook)| {
         let keys = vec!["plugins", name, "hooks", point, "timeout_seconds"];
-        let longest = catalog::find(point).and_then(|row| longest(Some(row.name)));
+        let longest = catalog::find_point(point).and_then(|row| longest(Some(row.name)));
         (keys, hook.timeout_seconds, longest)
     });
     let keys = vec!["plugins", name, "timeout_seconds"];
@@ -130,7 +130,7 @@ fn timeouts_above_hook_limit(
             let key = keys.join(".");
             found.extend(places.last().map(|place| {
                 format!(
-                    "{place}: {key}: {seconds} s is above the limit for this hook, so {} are used",
+                    "{place}: {key}: {seconds} s exceeds the limit, so the limit of {} applies",
                     format_millis(ms)
                 )
             }));
@@ -147,16 +147,16 @@ fn settings_for_missing_hooks(
 ) -> Vec<String> {
     let manifest = &plugin.manifest;
     let has_none = |point: &&String| {
-        let name = catalog::find(point).map_or(point.as_str(), |row| row.name);
+        let name = catalog::find_point(point).map_or(point.as_str(), |row| row.name);
         !plugin.exports.iter().any(|export| export == name)
             && !manifest.implements.keys().any(|own| own == name)
     };
     let own = plugin.exports.iter().map(String::as_str);
     let own: Vec<&str> = own
-        .filter(|export| catalog::find(export).is_some())
+        .filter(|export| catalog::find_point(export).is_some())
         .collect();
     let why = format!(
-        "this setting has no effect: the plugin has no hook there; its hooks are at: {}",
+        "this setting has no effect: the plugin has no hook at this point; its hooks are at: {}",
         own.join(", ")
     );
     let mut found = Vec::new();

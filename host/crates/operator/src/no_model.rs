@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use rind_lib::provider::{Error, Images, Provider, Request, Response, StreamEvent};
+use rind_lib::provider::{Error, Provider, Request, RequestImages, Response, StreamEvent};
 
 /// Provider that refuses every request, for hosts without a model.
 pub(crate) struct NoModel;
@@ -14,7 +14,7 @@ impl Provider for NoModel {
         "none"
     }
 
-    fn body(&self, _: &Request, _: &Images) -> Value {
+    fn body(&self, _: &Request, _: &RequestImages) -> Value {
         Value::Null
     }
 

@@ -17,7 +17,7 @@ type UnusedPath = (&'static str, &'static str, &'static str);
 
 const OF_SETTINGS: &str = "its rules would judge your calls, and the project can change them at any time; its hooks can be used in place, after a question";
 
-/// Reason for a file of settings whose hooks are called.
+/// Reason why Rind uses nothing but the hooks of another agent's settings file.
 const OF_OTHER_SETTINGS: &str = "all but its hooks: its rules would judge your calls, and the project can change them at any time";
 
 const PLACES: &[UnusedPath] = &[

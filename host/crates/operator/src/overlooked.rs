@@ -5,7 +5,7 @@
 
 use super::environment::OperatorEnvironment;
 use rind_lib::config::Config;
-use rind_lib::near::nearest_name;
+use rind_lib::near::find_nearest_name;
 
 /// Prefix of the names of variables that belong to Rind.
 const PREFIX: &str = "RIND_";
@@ -24,7 +24,7 @@ const VARIABLES: &[&str] = &[
 /// variable that Rind reads. Ignores other unknown names, which may belong to programs that start
 /// Rind.
 #[must_use]
-pub fn misspelled_variables(environment: &OperatorEnvironment) -> Vec<String> {
+pub fn find_misspelled_variables(environment: &OperatorEnvironment) -> Vec<String> {
     let names = environment.variables.keys();
     let mut names: Vec<String> = names
         .map(|name| name.to_string_lossy().into_owned())
@@ -33,7 +33,7 @@ pub fn misspelled_variables(environment: &OperatorEnvironment) -> Vec<String> {
         .collect();
     names.sort();
     let told = names.iter().filter_map(|name| {
-        let meant = nearest_name(name, VARIABLES.iter().copied())?;
+        let meant = find_nearest_name(name, VARIABLES.iter().copied())?;
         let name = name.escape_debug();
         Some(format!(
             "the environment variable `{name}` is unknown, so it has no effect; did you mean `{meant}`?"
@@ -45,8 +45,8 @@ pub fn misspelled_variables(environment: &OperatorEnvironment) -> Vec<String> {
 /// Returns a message about each list in a settings file that another file in the same folder
 /// replaces.
 #[must_use]
-pub fn replaced_lists(config: &Config) -> Vec<String> {
-    config.replaced_lists()
+pub fn describe_replaced_lists(config: &Config) -> Vec<String> {
+    config.describe_replaced_lists()
 }
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ mod tests {
             variables: names.map(|name| (name.into(), "x".into())).into(),
             ..OperatorEnvironment::default()
         };
-        let told = misspelled_variables(&environment);
+        let told = find_misspelled_variables(&environment);
         let meant = ["RIND_HOME", "RIND_MANAGED", "RIND_LOG"];
         assert_eq!(told.len(), meant.len(), "{told:?}");
         for (told, meant) in told.iter().zip(meant) {

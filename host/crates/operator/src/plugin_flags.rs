@@ -9,7 +9,7 @@ use rind_lib::config::{Config, PluginsConfig};
 use rind_lib::grant::Trust;
 use rind_lib::grant::decide::GrantFlag;
 use rind_lib::plugin::discover::{Source, discover};
-use rind_lib::plugin::load::{DecidedPlugin, LeftOut, PluginSet, Why};
+use rind_lib::plugin::load::{DecidedPlugin, LeftOutPlugin, LeftOutReason, PluginSet};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::{Error, protected};
 
@@ -25,9 +25,9 @@ pub fn check_plugin_paths(selection: &PluginSelection) -> Result<(), Usage> {
             Ok(_) if folder_contains_plugin(path) => continue,
             Ok(_) => match Manifest::read(path, None) {
                 Err(Error::NoManifest { todo, .. }) => {
-                    format!("there is no {FILE_NAME} in it or in its folders; {todo}")
+                    format!("neither the folder nor a folder in it has a {FILE_NAME}; {todo}")
                 }
-                _ => format!("there is no {FILE_NAME} in it or in its folders"),
+                _ => format!("neither the folder nor a folder in it has a {FILE_NAME}"),
             },
         };
         bail_usage!("there is no plugin at --plugin {}: {why}", path.display());
@@ -62,7 +62,7 @@ pub fn check_plugin_flags(
             return Err(Usage(protected::protected_refusal_message("--without", name)).into());
         }
         let mut absent = plugins.absent.iter();
-        let is_there = plugin_names(plugins).any(|found| found == name)
+        let is_there = list_plugin_names(plugins).any(|found| found == name)
             || absent.any(|absent| absent.name == *name);
         if !is_there && !settings.contains_key(name) {
             return Err(unknown_plugin_error("--without", name, plugins).into());
@@ -71,13 +71,14 @@ pub fn check_plugin_flags(
     Ok(())
 }
 
-/// Checks that a plugin whose own folder `--plugin` names is neither disabled nor replaced by
-/// another plugin of the same name. Does not check plugins in a folder of plugins.
+/// Checks that a plugin whose folder is an argument of `--plugin` is neither disabled nor replaced
+/// by another plugin of the same name. If the argument is a folder that contains plugins, they are
+/// not checked.
 fn require_local_plugin_runs(
     selection: &PluginSelection,
     plugins: &PluginSet,
 ) -> Result<(), Usage> {
-    let is_named = |left: &&LeftOut| {
+    let is_named = |left: &&LeftOutPlugin| {
         let folder = &left.found.folder;
         let mut paths = selection.local.iter();
         left.found.trust == Trust::Local
@@ -87,14 +88,14 @@ fn require_local_plugin_runs(
         let (name, folder) = (&left.name, left.found.folder.display());
         let todo = match &left.why {
             // Accept a plugin that was found twice in the same folder.
-            Why::Shadowed { by } if is_same_folder(by, &left.found.folder) => continue,
-            Why::Shadowed { .. } => format!(
+            LeftOutReason::Shadowed { by } if is_same_folder(by, &left.found.folder) => continue,
+            LeftOutReason::Shadowed { .. } => format!(
                 "a more trusted plugin has the same name; rename this one in {FILE_NAME}, or remove the other"
             ),
-            Why::Disabled { .. } | Why::Disallowed { .. } => {
+            LeftOutReason::Disabled { .. } | LeftOutReason::Disallowed { .. } => {
                 "enable it there, or omit the flag".to_owned()
             }
-            Why::Failed(_) | Why::Held(_) | Why::Without => continue,
+            LeftOutReason::Failed(_) | LeftOutReason::Held(_) | LeftOutReason::Without => continue,
         };
         bail_usage!(
             "--plugin {folder}: plugin {name} does not run: {}; {todo}",
@@ -112,7 +113,11 @@ fn is_same_folder(one: &Path, other: &Path) -> bool {
 /// Checks that a `--grant` flag applies to exactly one plugin, which requests the permissions.
 fn check_grant_flag(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> {
     let name = flag.plugin();
-    if plugin_names(plugins).filter(|found| *found == name).count() > 1 {
+    if list_plugin_names(plugins)
+        .filter(|found| *found == name)
+        .count()
+        > 1
+    {
         bail_usage!(
             "there are several plugins called `{name}`, so --grant {name} is ambiguous; see `rind plugin list`"
         );
@@ -131,9 +136,10 @@ fn check_grant_flag(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> 
         return Err(unknown_plugin_error("--grant", name, plugins));
     };
     match &left.why {
-        // A plugin that waits for permissions prevents the run from starting, with its own message.
-        Why::Held(plugin) => idle(plugin),
-        Why::Failed(_) => Ok(()),
+        // A plugin that lacks permissions prevents the run from starting, with an error of its own.
+        // Here, only check that the plugin requests the permissions in the flag.
+        LeftOutReason::Held(plugin) => idle(plugin),
+        LeftOutReason::Failed(_) => Ok(()),
         why => bail_usage!(
             "--grant {name}: plugin {name} does not run: {why}; omit the flag, or enable the plugin"
         ),
@@ -141,7 +147,7 @@ fn check_grant_flag(flag: &GrantFlag, plugins: &PluginSet) -> Result<(), Usage> 
 }
 
 /// Returns the names of all plugins, whether they run or not.
-pub fn plugin_names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
+pub fn list_plugin_names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
     let loaded = plugins.plugins.iter().map(|p| p.manifest.name.as_str());
     loaded.chain(plugins.left_out.iter().map(|left| left.name.as_str()))
 }
@@ -150,7 +156,7 @@ pub fn plugin_names(plugins: &PluginSet) -> impl Iterator<Item = &str> {
 /// manifest, the message reports that fault instead, because this plugin may have the name.
 fn unknown_plugin_error(flag: &str, name: &str, plugins: &PluginSet) -> Usage {
     let unreadable = plugins.left_out.iter().filter_map(|left| match &left.why {
-        Why::Failed(
+        LeftOutReason::Failed(
             error @ (Error::Manifest { .. } | Error::NoManifest { .. } | Error::Io { .. }),
         ) => Some(error.to_string()),
         _ => None,

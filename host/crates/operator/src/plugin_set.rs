@@ -20,7 +20,7 @@ use rind_lib::plugin::installed::InstalledPlugin;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::tool::policy::{PolicyRule, ToolPolicy};
 
-/// Name of the set's settings in messages.
+/// Name that messages use for the settings of a plugin set.
 const PLACE: &str = "the settings of the set of plugins";
 
 /// Key of the list of rules in the section of the policy, and key of the decision in a rule.
@@ -70,7 +70,7 @@ impl ExternalPluginSet {
             let foreign = own.keys().find(|name| !names.contains(name.as_str()));
             if let Some(name) = foreign {
                 bail!(
-                    "{PLACE} have [plugins.{}], which is no plugin of the set",
+                    "{PLACE} have the section [plugins.{}], but the set has no plugin of this name",
                     name.escape_debug()
                 );
             }
@@ -78,13 +78,13 @@ impl ExternalPluginSet {
         let other = table.keys().find(|key| *key != PluginsConfig::NAME);
         if let Some(other) = other {
             bail!(
-                "{PLACE} have the section `{}`; a set may have settings of its plugins and rules",
+                "{PLACE} have the section `{}`; a set may have only settings of its own plugins, and rules that deny calls of tools",
                 other.escape_debug()
             );
         }
         let settings = match table.is_empty() {
             true => None,
-            false => Some(Layer::of_file(Path::new(PLACE), table.to_string())?),
+            false => Some(Layer::from_file_text(Path::new(PLACE), table.to_string())?),
         };
         Ok(Self {
             digest: digest.to_owned(),
@@ -106,7 +106,8 @@ impl ExternalPluginSet {
         &self.rules
     }
 
-    /// Adds the settings of the set's plugins, which take precedence over those of this machine.
+    /// Adds the settings that the plugin set contains for its plugins. They take precedence over
+    /// the settings of this machine.
     ///
     /// # Errors
     /// A setting is unknown or wrong.
@@ -193,7 +194,8 @@ impl ExternalPluginSet {
     }
 }
 
-/// Removes the rules from the settings of a set, and returns them.
+/// Removes the rules for tool calls from the settings of a plugin set, and returns them. Fails if a
+/// rule does not deny, or if the section contains anything but rules.
 fn extract_denial_rules(table: &mut toml::Table) -> anyhow::Result<Vec<PolicyRule>> {
     let Some(tools) = table.remove(ToolPolicy::NAME) else {
         return Ok(Vec::new());
@@ -214,7 +216,7 @@ fn extract_denial_rules(table: &mut toml::Table) -> anyhow::Result<Vec<PolicyRul
         "{PLACE} have a rule that does not deny; rules of a set can only deny"
     );
     let text = toml::Table::from_iter([(ToolPolicy::NAME.to_owned(), tools)]).to_string();
-    let layer = Layer::of_file(Path::new(PLACE), text)?;
+    let layer = Layer::from_file_text(Path::new(PLACE), text)?;
     Ok(Config::new(vec![layer]).section::<ToolPolicy>()?.rules)
 }
 
@@ -270,7 +272,7 @@ mod tests {
     fn settings_of_a_set_are_those_of_its_plugins_and_rules_that_deny() {
         let text = "[plugins.guard]\npriority = 3\n[plugins.other]\npriority = 4\n[agent]\nmax_steps = 3\n[tools]\nrules = [\
                     { command = \"rm *\", decision = \"deny\" }, { command = \"ls\", decision = \"allow\" }]\n";
-        let layer = Layer::of_file(Path::new("config.toml"), text.to_owned()).unwrap();
+        let layer = Layer::from_file_text(Path::new("config.toml"), text.to_owned()).unwrap();
         let (written, n_other) = write_set_settings(&Config::new(vec![layer]), &["guard"]).unwrap();
         assert_eq!(n_other, 1);
         assert!(
@@ -288,7 +290,7 @@ mod tests {
     #[test]
     fn a_set_with_settings_beyond_its_plugins_is_refused() {
         for (settings, why) in [
-            ("[plugins.other]\nenabled = false", "no plugin of the set"),
+            ("[plugins.other]\nenabled = false", "no plugin of this name"),
             ("[sandbox]\nbash = \"off\"", "the section `sandbox`"),
             ("[tools.defaults]\nexecute = \"allow\"", "more than `rules`"),
             (

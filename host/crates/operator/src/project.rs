@@ -12,14 +12,14 @@ use futures_util::future::BoxFuture;
 
 use super::environment::OperatorEnvironment;
 use super::project_commands::COMMANDS;
-use super::project_hooks::HookQuestion;
-use super::skills::{PRESETS, project_preset_roots};
+use super::project_hooks::ProjectHookQuestion;
+use super::skills::{PRESETS, list_project_preset_roots};
 use super::usage::{Usage, bail_usage};
 use super::{other_agents, project_servers};
 use rind_lib::config::{Config, Layer, PluginsConfig};
 use rind_lib::grant::Trust;
 use rind_lib::grant::held::InMemoryFolder;
-use rind_lib::grant::project::{ProjectError, ProjectTrust, Projects};
+use rind_lib::grant::project::{ProjectError, ProjectTrust, TrustedProjects};
 use rind_lib::paths::{Paths, file_name};
 use rind_lib::plugin::discover::{Source, discover};
 use rind_lib::plugin::manifest::Manifest;
@@ -41,7 +41,7 @@ const OTHER_FOLDERS: [&str; 4] = [
 
 /// Returns the names and paths of the files outside `.rind` in which a project may define MCP
 /// servers. Other programs read these files too.
-fn mcp_server_files(paths: &Paths) -> impl Iterator<Item = (&'static str, PathBuf)> + '_ {
+fn list_mcp_server_files(paths: &Paths) -> impl Iterator<Item = (&'static str, PathBuf)> + '_ {
     let names = project_servers::FILES.iter();
     names.map(|(name, _)| (*name, paths.workspace.join(name)))
 }
@@ -65,7 +65,7 @@ pub struct ProjectContents {
 }
 
 /// Question to a person whether a project is trusted.
-pub struct ProjectQuestion<'a> {
+pub struct ProjectTrustQuestion<'a> {
     /// Folders of Rind, and the workspace.
     pub paths: &'a Paths,
     /// Earlier answer about this project, if there is one.
@@ -86,18 +86,18 @@ pub enum ProjectApproval {
 }
 
 /// Asks a person whether a project is trusted.
-pub trait AskProject: Send + Sync {
+pub trait AskProjectTrust: Send + Sync {
     /// Asks whether the project is trusted, and waits for the answer without a timeout. `None`
     /// means no.
     fn ask<'a>(
         &'a self,
-        question: &'a ProjectQuestion<'a>,
+        question: &'a ProjectTrustQuestion<'a>,
     ) -> BoxFuture<'a, Option<ProjectApproval>>;
 
     /// Asks whether the hooks of a project may be called, in the same way as [`ask`](Self::ask).
     fn ask_hooks<'a>(
         &'a self,
-        question: &'a HookQuestion<'a>,
+        question: &'a ProjectHookQuestion<'a>,
     ) -> BoxFuture<'a, Option<ProjectApproval>>;
 }
 
@@ -105,7 +105,7 @@ pub trait AskProject: Send + Sync {
 pub enum ProjectTrustDecision {
     /// The project contains nothing that needs trust.
     Nothing,
-    /// The project is trusted. Contains the files that were read.
+    /// The project is trusted. Contains its files as they were read for this decision.
     Trusted(Arc<InMemoryFolder>),
     /// The project is not trusted, or cannot be read.
     NotTrusted,
@@ -133,7 +133,7 @@ pub async fn decide_project_trust(
     environment: &OperatorEnvironment,
     paths: &Paths,
     by_flag: bool,
-    ask: Option<&dyn AskProject>,
+    ask: Option<&dyn AskProjectTrust>,
 ) -> anyhow::Result<ProjectTrustDecision> {
     if !has_project_content(paths) {
         return Ok(ProjectTrustDecision::Nothing);
@@ -145,19 +145,21 @@ pub async fn decide_project_trust(
                 .context(Usage("--trust-project cannot be applied".to_owned())));
         }
         Err(error) => {
-            environment.warn(&format!("the project's .rind is not used: {error}"));
+            environment.warn(&format!(
+                "the folder .rind of the project is not used: {error}"
+            ));
             return Ok(ProjectTrustDecision::NotTrusted);
         }
     };
-    let has_servers = mcp_server_files(paths).any(|(_, path)| held.file(&path).is_some());
+    let has_servers = list_mcp_server_files(paths).any(|(_, path)| held.file(&path).is_some());
     if !has_rind_content(paths) && !has_servers {
         return Ok(ProjectTrustDecision::Nothing);
     }
     if by_flag {
         return Ok(ProjectTrustDecision::Trusted(held));
     }
-    let mut projects = Projects::read(&paths.projects())?;
-    let trust = projects.trust_in_workspace(&paths.workspace, held.digest());
+    let mut projects = TrustedProjects::read(&paths.trusted_projects_path())?;
+    let trust = projects.find_workspace_trust(&paths.workspace, held.digest());
     if trust == ProjectTrust::Trusted {
         return Ok(ProjectTrustDecision::Trusted(held));
     }
@@ -166,7 +168,7 @@ pub async fn decide_project_trust(
             ProjectTrust::Changed { .. } => "has changed since it was trusted",
             _ => "is not trusted",
         };
-        let places = list_project_places(paths, &held);
+        let places = list_project_files_and_folders(paths, &held);
         // Warn only once about a project that contains only MCP servers of other agents, because
         // many projects contain them.
         let of_others = !has_rind_content(paths);
@@ -184,12 +186,12 @@ pub async fn decide_project_trust(
         ));
         return Ok(ProjectTrustDecision::NotTrusted);
     };
-    let question = ProjectQuestion {
+    let question = ProjectTrustQuestion {
         paths,
         trust: &trust,
         files: &held,
         contents: ProjectContents {
-            places: list_project_places(paths, &held),
+            places: list_project_files_and_folders(paths, &held),
             plugins: describe_project_plugins(paths, &held),
             skills: describe_project_skills(paths, &held),
             presets: describe_project_presets(paths, &held),
@@ -203,10 +205,10 @@ pub async fn decide_project_trust(
     if yes == ProjectApproval::UntilChanged {
         let digest = held.digest().to_owned();
         projects
-            .trust(
+            .trust_workspace(
                 &paths.workspace,
                 digest,
-                rind_lib::clock::current_time_text(),
+                rind_lib::clock::format_current_time(),
             )
             .context("store that the project is trusted")?;
     }
@@ -215,15 +217,15 @@ pub async fn decide_project_trust(
 
 /// Returns the folder of the project's plugins, as a source of plugins.
 #[must_use]
-pub fn plugin_source(paths: &Paths) -> Source {
-    Source::new(Trust::Project, paths.project().join("plugins"))
+pub fn project_plugin_source(paths: &Paths) -> Source {
+    Source::new(Trust::Project, paths.project_folder().join("plugins"))
 }
 
 /// Returns the settings of a trusted project.
 ///
 /// # Errors
 /// The settings are not UTF-8 or wrong, or contain something that only the user may set.
-pub fn settings_layers(paths: &Paths, held: &InMemoryFolder) -> anyhow::Result<Vec<Layer>> {
+pub fn read_project_settings(paths: &Paths, held: &InMemoryFolder) -> anyhow::Result<Vec<Layer>> {
     // Check the disk too, because the files in memory do not include an empty folder.
     if let Some(path) = settings_file_paths(paths)
         .into_iter()
@@ -238,7 +240,7 @@ pub fn settings_layers(paths: &Paths, held: &InMemoryFolder) -> anyhow::Result<V
     for (path, bytes) in read_settings_files(paths, held) {
         let text = String::from_utf8(bytes.to_vec())
             .with_context(|| Usage(format!("read {}", path.display())))?;
-        layers.push(Layer::of_file(&path, text)?);
+        layers.push(Layer::from_file_text(&path, text)?);
     }
     let config = Config::new(layers.clone());
     config
@@ -250,7 +252,7 @@ pub fn settings_layers(paths: &Paths, held: &InMemoryFolder) -> anyhow::Result<V
     if let Some(name) = settings.keys().find(is_foreign) {
         bail_usage!(
             "{} has settings for the plugin `{}`, which is not one of the project's; settings of your own plugins belong in your own config.toml",
-            paths.project_config().display(),
+            paths.project_config_path().display(),
             name.escape_debug()
         );
     }
@@ -263,7 +265,7 @@ fn read_project(
     environment: &OperatorEnvironment,
     paths: &Paths,
 ) -> Result<InMemoryFolder, ProjectError> {
-    let own = paths.project();
+    let own = paths.project_folder();
     let own = match own.symlink_metadata() {
         Ok(_) => InMemoryFolder::read(&own)?,
         Err(_) => InMemoryFolder::empty(own),
@@ -271,7 +273,8 @@ fn read_project(
     let folders = OTHER_FOLDERS
         .iter()
         .map(|folder| paths.workspace.join(folder));
-    // Skip a symlink to another of these folders: it contains nothing new.
+    // Skip a folder that is a symlink to another folder of the list, because its files are read
+    // there.
     let others: Vec<PathBuf> = folders
         .clone()
         .filter(|folder| !folder.is_symlink())
@@ -309,7 +312,7 @@ fn read_project(
         }
     });
     let mut others: Vec<InMemoryFolder> = read.collect();
-    for (place, path) in mcp_server_files(paths) {
+    for (place, path) in list_mcp_server_files(paths) {
         if path.symlink_metadata().is_err() {
             continue;
         }
@@ -352,8 +355,8 @@ fn folder_content_kind(folder: &Path) -> &'static str {
 
 /// Returns the id and the description of each skill of the project.
 fn describe_project_skills(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(String, String)> {
-    let roots = skill::project_roots(&paths.workspace, held);
-    let skills = skill::discover(&roots, &[], &skill::EverythingAvailable);
+    let roots = skill::project_skill_roots(&paths.workspace, held);
+    let skills = skill::discover(&roots, &[], &skill::MachineWithEverything);
     let described = skills
         .iter()
         .map(|skill| (skill.id.clone(), skill.description.clone()));
@@ -362,8 +365,8 @@ fn describe_project_skills(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(St
 
 /// Returns the id and the description of each preset of subagents of the project.
 fn describe_project_presets(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(String, String)> {
-    let roots = project_preset_roots(&paths.workspace, held);
-    let presets = skill::discover(&roots, &[], &skill::EverythingAvailable);
+    let roots = list_project_preset_roots(&paths.workspace, held);
+    let presets = skill::discover(&roots, &[], &skill::MachineWithEverything);
     let described = presets
         .iter()
         .map(|preset| (preset.id.clone(), preset.description.clone()));
@@ -371,7 +374,7 @@ fn describe_project_presets(paths: &Paths, held: &Arc<InMemoryFolder>) -> Vec<(S
 }
 
 fn has_project_content(paths: &Paths) -> bool {
-    let mut files = mcp_server_files(paths);
+    let mut files = list_mcp_server_files(paths);
     has_rind_content(paths) || files.any(|(_, path)| path.symlink_metadata().is_ok())
 }
 
@@ -380,22 +383,22 @@ fn has_project_content(paths: &Paths) -> bool {
 fn has_rind_content(paths: &Paths) -> bool {
     // Also accept symlinks: a symlink that is not followed must be reported with a warning.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-    // Also accept a file with the name of the folder.
-    (is_there(paths.project()) && !paths.project().is_dir())
-        || is_there(paths.project().join("plugins"))
-        || is_there(paths.project().join(prompts::FOLDER))
-        || is_there(paths.project().join(skill::FOLDER))
-        || is_there(paths.project().join(PRESETS))
+    // A file or symlink in the place of the project's folder also counts.
+    (is_there(paths.project_folder()) && !paths.project_folder().is_dir())
+        || is_there(paths.project_folder().join("plugins"))
+        || is_there(paths.project_folder().join(prompts::FOLDER))
+        || is_there(paths.project_folder().join(skill::FOLDER))
+        || is_there(paths.project_folder().join(PRESETS))
         || OTHER_FOLDERS
             .iter()
             .any(|folder| is_there(paths.workspace.join(folder)))
         || settings_file_paths(paths).into_iter().any(is_there)
 }
 
-fn list_project_places(paths: &Paths, held: &InMemoryFolder) -> Vec<&'static str> {
+fn list_project_files_and_folders(paths: &Paths, held: &InMemoryFolder) -> Vec<&'static str> {
     let folders = std::iter::once(".rind").chain(OTHER_FOLDERS);
     let is_there = |folder: &&str| paths.workspace.join(folder).symlink_metadata().is_ok();
-    let files = mcp_server_files(paths).filter(|(_, path)| held.file(path).is_some());
+    let files = list_mcp_server_files(paths).filter(|(_, path)| held.file(path).is_some());
     let files = files.map(|(name, _)| name);
     folders.filter(is_there).chain(files).collect()
 }
@@ -403,7 +406,7 @@ fn list_project_places(paths: &Paths, held: &InMemoryFolder) -> Vec<&'static str
 /// Returns the name and the description, as the project states them, of each plugin that would be
 /// loaded.
 fn describe_project_plugins(paths: &Paths, held: &InMemoryFolder) -> Vec<(String, String)> {
-    let found = discover(&[plugin_source(paths)], Some(held)).into_iter();
+    let found = discover(&[project_plugin_source(paths)], Some(held)).into_iter();
     let mut plugins: Vec<(String, String)> = found
         .map(|found| match Manifest::read(&found.folder, Some(held)) {
             Ok(manifest) => (manifest.name, manifest.description),
@@ -418,9 +421,9 @@ fn describe_project_plugins(paths: &Paths, held: &InMemoryFolder) -> Vec<(String
 }
 
 /// Returns the paths of the project's settings files, the file with lower precedence first, as in
-/// [`Layer::files`].
+/// [`Layer::read_files`].
 fn settings_file_paths(paths: &Paths) -> [PathBuf; 2] {
-    let file = paths.project_config();
+    let file = paths.project_config_path();
     [file.with_extension("json"), file]
 }
 

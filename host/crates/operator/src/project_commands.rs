@@ -31,7 +31,7 @@ pub struct ProjectCommands {
 pub fn read_commands(workspace: &Path, held: &InMemoryFolder) -> ProjectCommands {
     let mut found = ProjectCommands::default();
     let root = workspace.join(COMMANDS);
-    if held.covers(&root) {
+    if held.is_path_inside(&root) {
         read_command_folder(&root, &root, "", held, MAX_DEPTH, &mut found);
     }
     found
@@ -45,7 +45,7 @@ fn read_command_folder(
     depth: usize,
     found: &mut ProjectCommands,
 ) {
-    for file in prompts::read(folder, Some(held)).iter() {
+    for file in prompts::read_prompt_files(folder, Some(held)).iter() {
         let name = format!("{before}{}", file_stem(&file.path)).to_ascii_lowercase();
         let name = name.replace(['_', ' ', '.'], "-");
         let path = command_template_path(root, &file.path, &name);

@@ -7,7 +7,7 @@
 //! commands can read. Hooks in the operator's own settings may also read other files that they
 //! name.
 //!
-//! Start from [`approved_project_hooks`].
+//! Start from [`load_approved_project_hooks`].
 
 use std::path::{Path, PathBuf};
 
@@ -15,13 +15,13 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::other_agents;
-use super::project::{AskProject, ProjectApproval};
+use super::project::{AskProjectTrust, ProjectApproval};
 use super::setup::OperatorSetup;
 use rind_lib::grant::held::InMemoryFolder;
-use rind_lib::grant::project::{ProjectTrust, Projects};
+use rind_lib::grant::project::{ProjectTrust, TrustedProjects};
 use rind_lib::paths::Paths;
 use rind_lib::script::{
-    ClaudeHooks, HooksConfig, PathBases, PinnedFile, Script, read_project_claude,
+    ClaudeHooks, HooksConfig, PathBaseFolders, PinnedFile, Script, read_project_claude,
 };
 
 /// Files of a project that may contain hooks.
@@ -30,16 +30,16 @@ pub(super) const FILES: [&str; 2] = [".claude/settings.json", ".claude/settings.
 /// Hooks of a project, as read from its files.
 #[derive(Debug)]
 pub struct ProjectHooks {
-    /// Hooks as scripts, in the order of the files.
+    /// Hooks, each as a script, in the order of the files that contain them.
     pub scripts: Vec<Script>,
     /// Files that contain hooks.
     pub places: Vec<&'static str>,
-    /// Messages about entries that have no effect, each with the reason.
+    /// Messages about entries of these files that have no effect, each with the reason.
     unsupported: Vec<String>,
 }
 
 /// Question to a person whether the hooks of a project may be called.
-pub struct HookQuestion<'a> {
+pub struct ProjectHookQuestion<'a> {
     /// Folders of Rind, and the workspace.
     pub paths: &'a Paths,
     /// Earlier answer about the hooks of this project, if there is one.
@@ -55,9 +55,9 @@ pub struct HookQuestion<'a> {
 ///
 /// # Errors
 /// The settings of hooks are wrong, or the remembered answers cannot be read or written.
-pub async fn approved_project_hooks(
+pub async fn load_approved_project_hooks(
     setup: &OperatorSetup,
-    ask: Option<&dyn AskProject>,
+    ask: Option<&dyn AskProjectTrust>,
 ) -> anyhow::Result<Vec<Script>> {
     let (environment, paths) = (&setup.environment, &setup.paths);
     let named = operator_named_hook_files(setup)?;
@@ -69,9 +69,9 @@ pub async fn approved_project_hooks(
             return Ok(Vec::new());
         }
     };
-    let mut answers = Projects::read(&paths.project_hooks())?;
+    let mut answers = TrustedProjects::read(&paths.project_hooks_path())?;
     let digest = hooks.digest();
-    let trust = answers.trust_in_workspace(&paths.workspace, &digest);
+    let trust = answers.find_workspace_trust(&paths.workspace, &digest);
     if trust != ProjectTrust::Trusted {
         let Some(ask) = ask else {
             let what = hooks.places.join(" and ");
@@ -86,7 +86,7 @@ pub async fn approved_project_hooks(
             }
             return Ok(Vec::new());
         };
-        let question = HookQuestion {
+        let question = ProjectHookQuestion {
             paths,
             trust: &trust,
             hooks: &hooks,
@@ -95,10 +95,10 @@ pub async fn approved_project_hooks(
             None => return Ok(Vec::new()),
             Some(ProjectApproval::Once) => {}
             Some(ProjectApproval::UntilChanged) => answers
-                .trust(
+                .trust_workspace(
                     &paths.workspace,
                     digest,
-                    rind_lib::clock::current_time_text(),
+                    rind_lib::clock::format_current_time(),
                 )
                 .context("store that the project's hooks are allowed")?,
         }
@@ -113,15 +113,16 @@ pub async fn approved_project_hooks(
 fn operator_named_hook_files(setup: &OperatorSetup) -> anyhow::Result<Vec<PathBuf>> {
     let HooksConfig { claude, .. } = setup.config.section()?;
     let home = setup.environment.home_folder_or_empty();
-    let base = PathBases {
+    let base = PathBaseFolders {
         home: &home,
         settings: &setup.paths.config,
     };
-    Ok(claude.iter().map(|file| base.path(file)).collect())
+    Ok(claude.iter().map(|file| base.resolve_path(file)).collect())
 }
 
-/// Reads the hooks of a project, except those in `named` files; `None` if there are none, or if a
-/// file disables all hooks.
+/// Reads the hooks of a project from its settings files for Claude Code, except the files that the
+/// operator's settings name (`named`). Returns `None` if there are no hooks, or if a file disables
+/// all hooks.
 fn read_hooks(workspace: &Path, named: &[PathBuf]) -> Result<Option<ProjectHooks>, String> {
     let mut all = ProjectHooks {
         scripts: Vec::new(),

@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use super::mcp::RunServer;
+use super::mcp::ServerOfRun;
 use super::secrets::OperatorSecrets;
 use rind_import::{ImportedAgent, OtherAgentsMcpServer, read_servers, server_name};
 use rind_lib::grant::held::InMemoryFolder;
@@ -32,7 +32,7 @@ const MAX_SERVERS: usize = 50;
 
 /// MCP server that a file of a project defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProjectServer {
+pub struct ProjectMcpServer {
     /// Name of the server, converted to a valid one.
     pub name: String,
     /// File of the project that names the server, such as `.mcp.json`.
@@ -47,10 +47,10 @@ pub struct ProjectServer {
 pub(super) fn parse_server_file(
     place: &'static str,
     bytes: &[u8],
-) -> Result<Vec<ProjectServer>, String> {
+) -> Result<Vec<ProjectMcpServer>, String> {
     if bytes.len() > MAX_BYTES {
         return Err(format!(
-            "it has {} bytes, at most {MAX_BYTES} are read",
+            "the file has {} bytes, at most {MAX_BYTES} are read",
             bytes.len()
         ));
     }
@@ -60,11 +60,11 @@ pub(super) fn parse_server_file(
     let found = read_servers(agent, Path::new(place), text).map_err(|error| error.to_string())?;
     if found.len() > MAX_SERVERS {
         return Err(format!(
-            "it names {} servers, at most {MAX_SERVERS} are used",
+            "it defines {} MCP servers, but may define at most {MAX_SERVERS}",
             found.len()
         ));
     }
-    let mut servers: Vec<ProjectServer> = Vec::new();
+    let mut servers: Vec<ProjectMcpServer> = Vec::new();
     for (theirs, foreign) in found {
         let name = server_name(&theirs)?;
         if servers.iter().any(|other| other.name == name) {
@@ -72,7 +72,7 @@ pub(super) fn parse_server_file(
                 "two of its servers would get the same name `{name}` in Rind; rename one of them"
             ));
         }
-        servers.push(ProjectServer {
+        servers.push(ProjectMcpServer {
             name,
             place,
             foreign,
@@ -84,8 +84,8 @@ pub(super) fn parse_server_file(
 /// Returns the servers in the files of a project. Skips invalid files, which were reported when the
 /// project was read.
 #[must_use]
-pub fn list_project_servers(paths: &Paths, held: &InMemoryFolder) -> Vec<ProjectServer> {
-    let mut all: Vec<ProjectServer> = Vec::new();
+pub fn list_project_servers(paths: &Paths, held: &InMemoryFolder) -> Vec<ProjectMcpServer> {
+    let mut all: Vec<ProjectMcpServer> = Vec::new();
     for (place, _) in FILES {
         let bytes = held.file(&paths.workspace.join(place));
         let found = bytes.and_then(|bytes| parse_server_file(place, bytes).ok());
@@ -98,8 +98,8 @@ pub fn list_project_servers(paths: &Paths, held: &InMemoryFolder) -> Vec<Project
     all
 }
 
-impl ProjectServer {
-    /// Describes the server for the question whether the project is trusted.
+impl ProjectMcpServer {
+    /// Describes the server for the question in which the user is asked to trust the project.
     #[must_use]
     pub fn describe(&self) -> String {
         let foreign = &self.foreign;
@@ -129,7 +129,8 @@ impl ProjectServer {
         )
     }
 
-    /// Creates the server with the permissions that the operator's settings give to its name.
+    /// Creates the MCP server with the permissions that the operator's settings give to a server of
+    /// this name.
     ///
     /// # Errors
     /// The server is invalid, or needs a variable that the operator has not allowed or that is not
@@ -138,7 +139,7 @@ impl ProjectServer {
         &self,
         config: &McpConfig,
         secrets: &OperatorSecrets,
-    ) -> Result<RunServer, String> {
+    ) -> Result<ServerOfRun, String> {
         let none = ServerSettings::default();
         let rights = config.0.get(&self.name).unwrap_or(&none);
         let foreign = &self.foreign;
@@ -174,7 +175,7 @@ impl ProjectServer {
                 header_value_to_secret_template(value, &value_of)?,
             ))
         });
-        Ok(RunServer {
+        Ok(ServerOfRun {
             name: self.name.clone(),
             settings: ServerSettings {
                 enabled: rights.enabled && !foreign.is_off,

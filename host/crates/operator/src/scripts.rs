@@ -4,25 +4,25 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use super::confinement::agent_folders;
+use super::confinement::writable_agent_folders;
 use super::environment::{OperatorEnvironment, is_program};
 use super::grants;
 use super::setup::OperatorSetup;
 use super::usage::bail_usage;
 use rind_lib::config::{Config, Section};
 use rind_lib::grant::policy::Policy;
-use rind_lib::script::{HooksConfig, PathBases, Script, read_claude};
+use rind_lib::script::{HooksConfig, PathBaseFolders, Script, read_claude};
 
 /// Returns the scripts that a session runs as hooks.
 ///
 /// # Errors
 /// A setting is wrong, or the program of a script cannot be started. The message names the location
 /// of the setting.
-pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
+pub fn read_scripts(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
     let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
     let HooksConfig { scripts, claude } = config.section()?;
     let home = environment.home_folder_or_empty();
-    let base = PathBases {
+    let base = PathBaseFolders {
         home: &home,
         settings: &paths.config,
     };
@@ -31,8 +31,8 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
     let mut names: BTreeSet<String> = scripts.keys().cloned().collect();
     let mut found = Vec::new();
     for (name, settings) in scripts.iter().filter(|(_, settings)| settings.enabled) {
-        let place = setting_location(config, &["scripts", name]);
-        let script = settings.script(name, base, place.clone());
+        let place = find_setting_location(config, &["scripts", name]);
+        let script = settings.build_script(name, base, place.clone());
         let script = script.and_then(|script| match missing_program_error(environment, &script) {
             Some(why) => Err(why),
             None => Ok(script),
@@ -43,7 +43,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
         }
     }
     for file in &claude {
-        match read_claude(&base.path(file), &paths.workspace, base) {
+        match read_claude(&base.resolve_path(file), &paths.workspace, base) {
             Ok(hooks) => {
                 // Warn about hooks of Claude Code that Rind does not support.
                 hooks
@@ -54,7 +54,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
             }
             Err(why) => bail_usage!(
                 "{}: [hooks] claude: {why}",
-                setting_location(config, &["claude"])
+                find_setting_location(config, &["claude"])
             ),
         }
     }
@@ -67,7 +67,7 @@ pub fn read(setup: &OperatorSetup) -> anyhow::Result<Vec<Script>> {
 }
 
 /// Returns the file and line in which a key below `[hooks]` is set.
-fn setting_location(config: &Config, key: &[&str]) -> String {
+fn find_setting_location(config: &Config, key: &[&str]) -> String {
     let key = [&[HooksConfig::NAME], key].concat();
     config.places(&key).pop().unwrap_or_default()
 }
@@ -106,7 +106,7 @@ fn is_script_allowed(environment: &OperatorEnvironment, script: &Script, policy:
 /// disable a check.
 ///
 /// # Errors
-/// A setting is wrong.
+/// A setting of the hooks is invalid, or one that determines where the agent may write.
 pub fn warn_writable_scripts(setup: &OperatorSetup, scripts: &[Script]) -> anyhow::Result<()> {
     for open in find_writable_scripts(setup, scripts)? {
         setup.environment.warn(&format!(
@@ -124,7 +124,7 @@ pub fn warn_writable_scripts(setup: &OperatorSetup, scripts: &[Script]) -> anyho
 pub struct WritableScript {
     /// Location of the setting that names the file.
     place: String,
-    /// Effect of a change to the file, for example "which hooks are called".
+    /// Words for a message about what the file determines, for example "which hooks are called".
     pub what: String,
     /// Path of the program, the script or the list of hooks.
     pub file: PathBuf,
@@ -143,21 +143,21 @@ pub fn find_writable_scripts(
     let (environment, paths, config) = (&setup.environment, &setup.paths, &setup.config);
     let home = environment.home_folder_or_empty();
     let HooksConfig { claude, .. } = config.section()?;
-    let base = PathBases {
+    let base = PathBaseFolders {
         home: &home,
         settings: &paths.config,
     };
-    let folders = agent_folders(setup)?;
+    let folders = writable_agent_folders(setup)?;
     let within = |file: &Path| {
         folders
             .iter()
             .find(|folder| is_file_or_link_target_in_folder(file, folder))
     };
     let mut found = Vec::new();
-    for file in claude.iter().map(|file| base.path(file)) {
+    for file in claude.iter().map(|file| base.resolve_path(file)) {
         if let Some(folder) = within(&file) {
             found.push(WritableScript {
-                place: setting_location(config, &["claude"]),
+                place: find_setting_location(config, &["claude"]),
                 what: "which hooks are called".to_owned(),
                 folder: folder.clone(),
                 file,

@@ -29,12 +29,13 @@ pub struct ModelSelection {
 /// Selection of plugins for a run, and the permissions that the run grants to them.
 #[derive(Clone, Debug, Default)]
 pub struct PluginSelection {
-    /// Folders that are loaded in addition. Each is the folder of one plugin, or contains several.
+    /// Folders of plugins that are loaded in addition to the usual ones. Each is the folder of one
+    /// plugin, or contains several.
     pub local: Vec<PathBuf>,
     /// Third-party components, whose functions become tools.
     pub components: Vec<OperatorComponentFile>,
-    /// Whether the run loads only `local`, `components`, and the plugins that only the
-    /// administrator can switch off.
+    /// Whether the run loads only the plugins in `local`, the components in `components`, and the
+    /// plugins that only the administrator can switch off.
     pub is_local_only: bool,
     /// Names of plugins that are not loaded.
     pub without: Vec<String>,

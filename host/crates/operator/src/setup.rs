@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::chat::ChatConfig;
 use super::environment::{OnWarning, OperatorEnvironment, WarningsAlreadyShown};
-use super::project::{self, AskProject, ProjectTrustDecision};
-use super::project_hooks::approved_project_hooks;
+use super::project::{self, AskProjectTrust, ProjectTrustDecision};
+use super::project_hooks::load_approved_project_hooks;
 use super::secrets::OperatorSecrets;
 use super::settings::ModelSelection;
 use super::usage::{Usage, bail_usage};
@@ -80,14 +80,14 @@ impl OperatorSetup {
     /// user; if it is `None`, only earlier approvals apply.
     ///
     /// # Errors
-    /// See [`project::decide_project_trust`], [`approved_project_hooks`] and
+    /// See [`project::decide_project_trust`], [`load_approved_project_hooks`] and
     /// [`OperatorSetup::read`].
     pub async fn with_project(
         environment: Arc<OperatorEnvironment>,
         paths: Paths,
         model: &ModelSelection,
         trust_project: bool,
-        ask: Option<&dyn AskProject>,
+        ask: Option<&dyn AskProjectTrust>,
     ) -> anyhow::Result<Self> {
         let answer =
             project::decide_project_trust(&environment, &paths, trust_project, ask).await?;
@@ -95,7 +95,7 @@ impl OperatorSetup {
         // approved before still run, so that no guard disappears silently.
         let ask = ask.filter(|_| !matches!(answer, ProjectTrustDecision::NotTrusted));
         let mut setup = Self::read(environment, paths, model, answer.trusted_project_files())?;
-        setup.project_hooks = approved_project_hooks(&setup, ask).await?;
+        setup.project_hooks = load_approved_project_hooks(&setup, ask).await?;
         Ok(setup)
     }
 
@@ -110,11 +110,11 @@ impl OperatorSetup {
         model: &ModelSelection,
         project: Option<Arc<InMemoryFolder>>,
     ) -> anyhow::Result<Self> {
-        let mut layers = Layer::files(&paths.user_config())?;
+        let mut layers = Layer::read_files(&paths.user_config())?;
         if let Some(project) = &project {
-            layers.extend(project::settings_layers(&paths, project)?);
+            layers.extend(project::read_project_settings(&paths, project)?);
         }
-        layers.extend(Layer::file(&paths.workspace_config())?);
+        layers.extend(Layer::read_file(&paths.workspace_config())?);
         for flag in &model.set {
             layers.push(Layer::flag(flag)?);
         }
@@ -159,7 +159,7 @@ impl OperatorSetup {
     /// Returns the setup with `on_warning` as the function that shows warnings. It also gets the
     /// warnings that the previous function has already shown.
     #[must_use]
-    pub fn with_warnings(mut self, on_warning: OnWarning) -> Self {
+    pub fn with_warning_callback(mut self, on_warning: OnWarning) -> Self {
         self.environment = Arc::new(OperatorEnvironment {
             on_warning,
             said: WarningsAlreadyShown::default(),
@@ -185,7 +185,7 @@ impl OperatorSetup {
 ///
 /// # Errors
 /// The workspace is in one of these folders; the message says how to fix it.
-pub fn check_apart(paths: &Paths) -> anyhow::Result<()> {
+pub fn check_folders_are_separate(paths: &Paths) -> anyhow::Result<()> {
     host::check_workspace_apart(paths).map_err(|error| match error {
         host::Error::Overlap { workspace, own } => Usage(format!(
             "the workspace {} is in Rind's own folder {}, so tools and plugins could access sessions and grants; choose \

@@ -27,12 +27,12 @@ pub fn skill_roots(
 ) -> Vec<SkillRoot> {
     let paths = &setup.paths;
     let home = setup.environment.user_home();
-    let mut roots = skill::user_roots(&paths.config, home.as_deref());
+    let mut roots = skill::user_skill_roots(&paths.config, home.as_deref());
     for root in roots.iter_mut().filter(|root| root.source == Source::User) {
-        root.installed = installed_skills(setup, &root.path);
+        root.installed = list_installed_skills(setup, &root.path);
     }
     if let Some(held) = held {
-        roots.extend(skill::project_roots(&paths.workspace, held));
+        roots.extend(skill::project_skill_roots(&paths.workspace, held));
     }
     roots.extend(plugins.plugins.iter().map(|plugin| {
         let path = plugin.folder.join(skill::FOLDER);
@@ -49,7 +49,7 @@ pub fn skill_roots(
 /// Returns the folders in which presets of subagents are searched, in the same way as skills: those
 /// of the user, of the trusted project, and of running plugins.
 #[must_use]
-pub fn preset_roots(
+pub fn list_preset_roots(
     setup: &OperatorSetup,
     plugins: &PluginSet,
     held: Option<&Arc<InMemoryFolder>>,
@@ -64,7 +64,7 @@ pub fn preset_roots(
         SkillRoot::with_nested_folders(Source::ClaudeUser, home.join(CLAUDE).join(PRESETS))
     }));
     if let Some(held) = held {
-        roots.extend(project_preset_roots(&paths.workspace, held));
+        roots.extend(list_project_preset_roots(&paths.workspace, held));
     }
     roots.extend(plugins.plugins.iter().map(|plugin| {
         let path = plugin.folder.join(PRESETS);
@@ -79,29 +79,33 @@ pub fn preset_roots(
 
 /// Returns the folders in a trusted project that contain presets of subagents.
 #[must_use]
-pub fn project_preset_roots(workspace: &Path, held: &Arc<InMemoryFolder>) -> Vec<SkillRoot> {
+pub fn list_project_preset_roots(workspace: &Path, held: &Arc<InMemoryFolder>) -> Vec<SkillRoot> {
     let folders = [(Source::Project, ".rind"), (Source::ClaudeProject, CLAUDE)];
     let roots = folders.into_iter().map(|(source, folder)| SkillRoot {
         held: Some(held.clone()),
         ..SkillRoot::with_nested_folders(source, workspace.join(folder).join(PRESETS))
     });
-    roots.filter(|root| held.covers(&root.path)).collect()
+    roots
+        .filter(|root| held.is_path_inside(&root.path))
+        .collect()
 }
 
 /// Returns the skills that were installed into the user's folder. If the lock file cannot be read,
 /// every skill in the folder counts as installed and modified, because the skills that the user
 /// wrote cannot be distinguished from installed ones.
 #[must_use]
-pub fn installed_skills(setup: &OperatorSetup, skills: &Path) -> Vec<InstalledSkill> {
+pub fn list_installed_skills(setup: &OperatorSetup, skills: &Path) -> Vec<InstalledSkill> {
     // Leave out the settings of the project: a project must not decide which signing keys are
     // trusted.
-    let written = setup.config.without(&setup.paths.project_config());
+    let written = setup
+        .config
+        .without_file(&setup.paths.project_config_path());
     let lock_path = setup.paths.config.join(LockedSkill::FILE_NAME);
     let keys = written.section().map_err(anyhow::Error::from);
     let installed = keys.and_then(|keys| verify_skills(skills, &lock_path, &keys));
     installed.unwrap_or_else(|error| {
         setup.environment.warn(&format!(
-            "it is unknown which skills were installed, so all count as installed and then changed: {error:#}"
+            "it is unknown which skills were installed, so all are treated like installed skills whose files were edited: {error:#}"
         ));
         unverified_skills(skills)
     })

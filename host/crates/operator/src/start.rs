@@ -12,13 +12,13 @@ use tokio::task::JoinHandle;
 
 use super::confinement::{self, CommandConfinement};
 use super::host::{OperatorHost, OperatorHostParts};
-use super::load::PluginLoad;
+use super::load::PreparedPluginLoad;
 use super::machine::OperatorMachine;
 use super::mcp::ApprovedServers;
 use super::no_model::NoModel;
-use super::project::AskProject;
+use super::project::AskProjectTrust;
 use super::settings::{PluginSelection, RunSettings, SessionChoice};
-use super::setup::{OperatorSetup, check_apart};
+use super::setup::{OperatorSetup, check_folders_are_separate};
 use super::usage::bail_usage;
 use super::{grants, mcp, model, other_agents, overlooked, plugin_flags, skills};
 use rind_lib::disk::keep_temp_files_outside;
@@ -31,7 +31,7 @@ use rind_lib::provider::SelectedModel;
 use rind_lib::session::{ResolvedSession, SessionStore};
 use rind_lib::skill::{Skills, discover};
 use rind_lib::tool::approval::Approver;
-use rind_lib::tool::builtin::Commands;
+use rind_lib::tool::builtin::CommandEnvironment;
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch, PolicyMode};
 use rind_mcp::{AskServerApproval, ServerPrompts};
 
@@ -40,23 +40,24 @@ use rind_mcp::{AskServerApproval, ServerPrompts};
 ///
 /// The default methods ask nothing and show nothing, which suits a server.
 pub trait RunFrontend: Send + Sync {
-    /// Returns the implementation that asks whether a project is trusted.
-    fn ask_project(&self) -> Option<&dyn AskProject> {
+    /// Returns the object that asks the user whether to trust a project; `None` if nobody is asked.
+    fn ask_project(&self) -> Option<&dyn AskProjectTrust> {
         None
     }
 
-    /// Returns the implementation that asks for permissions of plugins.
+    /// Returns the implementation that asks the operator for permissions of plugins; `None` if
+    /// nobody can be asked.
     fn ask_plugin(&self) -> Option<Arc<dyn Ask>> {
         None
     }
 
     /// Returns the implementation that asks for approval of MCP servers and their tools.
-    fn ask_server(&self) -> Option<&dyn AskServerApproval> {
+    fn server_approval_asker(&self) -> Option<&dyn AskServerApproval> {
         None
     }
 
     /// Returns the MCP servers that the program adds to those of the settings for this run.
-    fn named_servers(&self) -> Vec<mcp::RunServer> {
+    fn additional_mcp_servers(&self) -> Vec<mcp::ServerOfRun> {
         Vec::new()
     }
 
@@ -90,7 +91,8 @@ pub trait RunFrontend: Send + Sync {
 pub struct RunBeforeHost {
     /// The operator's setup.
     pub setup: OperatorSetup,
-    /// Loaded plugins. Every plugin that is a guard is running.
+    /// Loaded plugins. Every guard, a plugin that a policy requires or that the operator relies on,
+    /// runs.
     pub plugins: StartableSet,
     /// Skills that sessions can use.
     pub skills: Arc<Skills>,
@@ -119,7 +121,7 @@ pub struct RunWithHost {
     /// The operator's setup, without the files of the project.
     pub setup: OperatorSetup,
     /// Confinement with which commands run.
-    pub commands: Commands,
+    pub commands: CommandEnvironment,
     /// Selected model and the reason for its selection, as text for the user.
     pub chosen: String,
     /// Approval mode, which may be switched during the run.
@@ -150,10 +152,10 @@ impl RunBeforeHost {
             true => ApprovalMode::Full,
             false => approval,
         });
-        let misspelt = overlooked::misspelled_variables(&environment);
+        let misspelt = overlooked::find_misspelled_variables(&environment);
         misspelt.iter().for_each(|text| environment.warn_once(text));
-        check_apart(&paths)?;
-        keep_temp_files_outside(&paths.workspace, &paths.temporary())
+        check_folders_are_separate(&paths)?;
+        keep_temp_files_outside(&paths.workspace, &paths.temporary_folder())
             .context("set up a folder for temporary files that no tool can change")?;
         let (by_flag, ask) = (selection.trust_project, frontend.ask_project());
         plugin_flags::check_plugin_paths(&selection)?;
@@ -162,7 +164,7 @@ impl RunBeforeHost {
         if let Some(set) = &selection.set {
             setup.config = set.apply_settings(setup.config)?;
         }
-        let replaced = overlooked::replaced_lists(&setup.config);
+        let replaced = overlooked::describe_replaced_lists(&setup.config);
         replaced
             .iter()
             .for_each(|text| setup.environment.warn_once(text));
@@ -186,7 +188,8 @@ impl RunBeforeHost {
         };
         let ask = frontend.ask_plugin();
         let grants = grants::grant_options(&setup.paths, &selection.grants, resume, ask)?;
-        let load = PluginLoad::new(&setup, &selection, grants)?.on_compile(frontend.on_compile());
+        let load =
+            PreparedPluginLoad::new(&setup, &selection, grants)?.on_compile(frontend.on_compile());
         // Run this in a separate task, because loading plugins blocks the current thread.
         let confinement: JoinHandle<_> = tokio::spawn({
             let setup = setup.clone();
@@ -200,16 +203,19 @@ impl RunBeforeHost {
         frontend.show_plugins(&plugins);
         let plugins = StartableSet::check(Arc::new(plugins))?;
         let roots = skills::skill_roots(&setup, &plugins, load.in_memory_files());
-        let preset_roots = skills::preset_roots(&setup, &plugins, load.in_memory_files());
-        // Free the files of the project, which may be large.
+        let preset_roots = skills::list_preset_roots(&setup, &plugins, load.in_memory_files());
+        // Free the in-memory copies of the project's files, which may be large.
         drop(load);
         let machine = OperatorMachine::new(&setup.environment);
         let skills = discover(&roots, &frontend.reserved_names(), &machine);
         frontend.show_skills(&skills);
         let presets = discover(&preset_roots, &[], &machine);
         let confinement = confinement.await.context("find a sandbox")??;
-        let commands = confinement.commands_without_warning();
-        let (named, ask) = (frontend.named_servers(), frontend.ask_server());
+        let commands = confinement.command_environment_without_warning();
+        let (named, ask) = (
+            frontend.additional_mcp_servers(),
+            frontend.server_approval_asker(),
+        );
         let servers = mcp::approved_servers(&setup, &commands, named, ask).await?;
         Ok(Self {
             setup,
@@ -244,7 +250,7 @@ impl RunBeforeHost {
     ///
     /// # Errors
     /// The plugin does not run, or a setting is wrong.
-    pub fn prepare_plugin_reload(&self, plugin: &str) -> anyhow::Result<PluginLoad> {
+    pub fn prepare_plugin_reload(&self, plugin: &str) -> anyhow::Result<PreparedPluginLoad> {
         let mut loaded = self.plugins.plugins.iter();
         let Some(loaded) = loaded.find(|loaded| loaded.manifest.name == plugin) else {
             bail_usage!("plugin `{plugin}` does not run, so there is nothing to watch");
@@ -258,7 +264,7 @@ impl RunBeforeHost {
             flags: flag.map_err(anyhow::Error::msg)?.into_iter().collect(),
             ..GrantOptions::default()
         };
-        PluginLoad::new(&self.setup, &self.selection, grants)
+        PreparedPluginLoad::new(&self.setup, &self.selection, grants)
     }
 
     /// If no model is set up, uses a provider that refuses every request. This suits a host whose
@@ -298,7 +304,7 @@ impl RunBeforeHost {
     ///
     /// # Errors
     /// No model is set up, a setting is wrong, or the parts do not fit together.
-    pub async fn host(self, approver: Arc<dyn Approver>) -> anyhow::Result<RunWithHost> {
+    pub async fn create_host(self, approver: Arc<dyn Approver>) -> anyhow::Result<RunWithHost> {
         if self.provider.is_stand_in {
             bail_usage!(
                 "no model is set up: {}; set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, or name a provider in \
@@ -314,8 +320,8 @@ impl RunBeforeHost {
             provider_and_model_text(&self.provider),
             self.provider.why
         );
-        let commands = self.confinement.commands();
-        let plugins = self.plugins.shared().clone();
+        let commands = self.confinement.command_environment();
+        let plugins = self.plugins.shared_set().clone();
         let parts = OperatorHostParts {
             provider: self.provider,
             plugins: self.plugins,
@@ -366,11 +372,12 @@ fn provider_and_model_text(selected: &SelectedModel) -> String {
 fn resolve_session(setup: &OperatorSetup, wanted: &str) -> anyhow::Result<ResolvedSession> {
     let paths = &setup.paths;
     let store = SessionStore::new(paths.sessions());
-    let session = store.workspace_and_model(&store.resolve_in(wanted, &paths.workspace)?)?;
+    let session =
+        store.read_workspace_and_model(&store.resolve_in_workspace(wanted, &paths.workspace)?)?;
     let before = &session.workspace;
     if !before.as_os_str().is_empty() && *before != paths.workspace {
         setup.environment.warn(&format!(
-            "session {} worked in {} so far; it continues in {}",
+            "session {} worked in the folder {} before, and now continues in {}",
             session.id,
             before.display(),
             paths.workspace.display()
@@ -421,7 +428,7 @@ mod tests {
             .await
             .unwrap();
         let nobody = Arc::new(DenyAll("nobody is asked".to_owned()));
-        let ready = run.host(nobody).await.unwrap();
+        let ready = run.create_host(nobody).await.unwrap();
         let session = ready.session().unwrap();
         assert!(!session.tools().is_empty());
         session.close().await.unwrap();
@@ -434,7 +441,7 @@ mod tests {
         settings.model.provider = None;
         let run = RunBeforeHost::new(settings, &Embedder).await.unwrap();
         let nobody = Arc::new(DenyAll("nobody is asked".to_owned()));
-        let refused = run.host(nobody).await.err().unwrap();
+        let refused = run.create_host(nobody).await.err().unwrap();
         assert!(refused.is::<super::super::usage::Usage>());
         let refused = refused.to_string();
         for part in [
@@ -451,7 +458,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let settings = settings(&folder);
         let policy = "[plugins.guard]\nrequire = true\n";
-        fs::write(settings.paths.user_policy(), policy).unwrap();
+        fs::write(settings.paths.user_policy_path(), policy).unwrap();
         let refused = RunBeforeHost::new(settings, &Embedder).await.err().unwrap();
         let refused = refused.downcast::<Error>().unwrap();
         assert!(matches!(refused, Error::Required { plugin, .. } if plugin == "guard"));

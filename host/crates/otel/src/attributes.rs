@@ -9,7 +9,7 @@ use opentelemetry::{Array, KeyValue, StringValue, Value};
 use serde::Serialize;
 
 use super::names as n;
-use super::open::OpenSpan;
+use super::open::UnfinishedSpan;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::message::{Finish, Usage};
 use rind_lib::point::payload::StopReason;
@@ -55,14 +55,16 @@ pub(super) fn start_attributes(stamped: &Stamped, provider: &str) -> (String, Ve
         Event::ArchiveStart {
             messages, tokens, ..
         } => aside(n::ARCHIVE, messages, tokens),
-        Event::SubagentStart { subagent, .. } => agent_span_attributes(provider, Some(subagent)),
-        _ if stamped.is_main() => agent_span_attributes(provider, None),
-        _ => agent_span_attributes(provider, Some(&stamped.agent)),
+        Event::SubagentStart { subagent, .. } => {
+            build_agent_span_attributes(provider, Some(subagent))
+        }
+        _ if stamped.is_main() => build_agent_span_attributes(provider, None),
+        _ => build_agent_span_attributes(provider, Some(&stamped.agent)),
     }
 }
 
 /// Returns the name and the attributes of the span of a main agent's turn, or of the subagent `id`.
-fn agent_span_attributes(provider: &str, id: Option<&str>) -> (String, Vec<KeyValue>) {
+fn build_agent_span_attributes(provider: &str, id: Option<&str>) -> (String, Vec<KeyValue>) {
     let name = if id.is_some() { n::SUBAGENT } else { n::MAIN };
     let mut attributes = vec![
         KeyValue::new(n::GEN_AI_OPERATION_NAME, n::INVOKE_AGENT),
@@ -74,7 +76,7 @@ fn agent_span_attributes(provider: &str, id: Option<&str>) -> (String, Vec<KeyVa
 }
 
 /// Sets the attributes from the event that ends a span, or that ends the turn of a subagent.
-pub(super) fn end_attributes(open: &mut OpenSpan, event: &Event) {
+pub(super) fn end_attributes(open: &mut UnfinishedSpan, event: &Event) {
     match event {
         Event::RequestEnd {
             model,

@@ -35,7 +35,7 @@ use tokio::task::JoinHandle;
 
 use outbox::SpanOutbox;
 use rind_lib::event::Stamped;
-use rind_lib::provider::install_tls;
+use rind_lib::provider::install_crypto_provider;
 use tree::SpanTree;
 
 /// Service name if the environment sets none.
@@ -68,7 +68,8 @@ pub struct Telemetry {
     tree: SpanTree,
     outbox: SpanOutbox,
     sending: JoinHandle<()>,
-    /// Provider of the tracer. Dropping its last reference closes the outbox.
+    /// Provider of the tracer, which passes ended spans to `outbox`. Dropping its last reference
+    /// closes the queue of `outbox` for new spans.
     _provider: SdkTracerProvider,
 }
 
@@ -76,7 +77,7 @@ impl Telemetry {
     /// Starts the export over HTTP to the destination that the environment configures. Must be
     /// called in a Tokio runtime.
     pub fn start() -> Result<Self, Error> {
-        install_tls();
+        install_crypto_provider();
         let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)

@@ -36,7 +36,7 @@ pub(super) const FUNCTION: &str = "function";
 pub(super) const OTHER: &str = "_OTHER";
 
 pub(super) const MAIN: &str = "main";
-/// Agent name of every subagent; the agent id distinguishes them.
+/// Agent name in the spans of every subagent; the agent id distinguishes the subagents.
 pub(super) const SUBAGENT: &str = "subagent";
 
 /// Span of a compaction.
@@ -71,7 +71,8 @@ pub(super) const HOOK_CALLS: &str = "rind.hooks.calls";
 pub(super) const HOOK_MICROS: &str = "rind.hooks.micros";
 /// Number of messages that a compaction replaces or an archival moves.
 pub(super) const MESSAGES: &str = "rind.messages";
-/// Tokens of the request without the compaction, or of the messages that the archival moves.
+/// Number of tokens that the request would have without the compaction, or that the archived
+/// messages have.
 pub(super) const TOKENS: &str = "rind.tokens";
 pub(super) const COMPACT_BUILT_IN: &str = "rind.compact.built_in";
 pub(super) const ARCHIVED: &str = "rind.archive.done";
@@ -85,7 +86,7 @@ pub(super) const NO_ANSWER: &str = "no_answer";
 pub(super) const DENIED: &str = "denied";
 /// `error.type` of a failed tool call.
 pub(super) const TOOL_ERROR: &str = "tool_error";
-/// `error.type` of an operation that was still running when its turn ended.
+/// Value of `error.type` for an operation that was still running when its turn ended.
 pub(super) const CANCELLED: &str = "cancelled";
-/// `error.type` of a subagent that returned an error, or of a failed turn.
+/// Value of `error.type` for a subagent that returned an error, or for a failed turn.
 pub(super) const FAILED: &str = "failed";

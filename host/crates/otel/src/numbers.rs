@@ -15,7 +15,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
-use rind_lib::provider::install_tls;
+use rind_lib::provider::install_crypto_provider;
 use tokio::runtime::Handle;
 
 use crate::{Error, SERVICE, remove_quoted_part, telemetry_resource};
@@ -50,7 +50,7 @@ impl MetricsExporter {
         attributes: &[(&'static str, String)],
         read: Arc<dyn Fn(&'static str) -> u64 + Send + Sync>,
     ) -> Result<Self, Error> {
-        install_tls();
+        install_crypto_provider();
         let exporter = MetricExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)

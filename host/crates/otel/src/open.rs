@@ -10,7 +10,7 @@ use opentelemetry_sdk::trace::Span;
 use super::names as n;
 
 #[derive(Debug)]
-pub(super) struct OpenSpan {
+pub(super) struct UnfinishedSpan {
     pub(super) span: Span,
     pub(super) context: Context,
     has_failed: bool,
@@ -19,7 +19,7 @@ pub(super) struct OpenSpan {
     pub(super) hooks: Option<(i64, f64)>,
 }
 
-impl OpenSpan {
+impl UnfinishedSpan {
     pub(super) fn new(span: Span, context: Context, is_turn: bool) -> Self {
         Self {
             span,
@@ -62,8 +62,8 @@ impl OpenSpan {
         self.span.end_with_timestamp(at);
     }
 
-    /// Ends a span for which no end event arrived. The span is marked as cancelled, except if it
-    /// belongs to a turn or a subagent.
+    /// Ends a span for which no end event arrived. Marks it as cancelled, unless it is the span of
+    /// a turn or a subagent.
     pub(super) fn end_unfinished_span(mut self, at: SystemTime) {
         if self.hooks.is_none() {
             self.mark_failed(n::CANCELLED);

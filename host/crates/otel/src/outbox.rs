@@ -40,7 +40,7 @@ struct OutboxState {
 }
 
 impl SpanOutbox {
-    /// Creates an empty queue. Returns it with its receiver.
+    /// Creates an empty queue of spans. Returns it with the receiver of the spans.
     pub(super) fn new() -> (Self, Receiver<SpanData>) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         let state = OutboxState {
@@ -65,7 +65,7 @@ impl SpanOutbox {
         (n_lost > 0).then(|| (n_lost, lock(&self.0.why).clone()))
     }
 
-    /// Exports batches until the queue is closed and empty.
+    /// Sends the queued spans to the exporter in batches, until the queue is closed and empty.
     pub(super) async fn send_spans(
         self,
         exporter: impl SpanExporter,

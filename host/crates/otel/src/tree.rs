@@ -16,7 +16,7 @@ use super::attributes::{
     start_attributes,
 };
 use super::names as n;
-use super::open::OpenSpan;
+use super::open::UnfinishedSpan;
 use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::point::trace::TraceOutcome;
 
@@ -24,7 +24,7 @@ use rind_lib::point::trace::TraceOutcome;
 pub(super) struct SpanTree {
     tracer: SdkTracer,
     provider: String,
-    open: HashMap<TurnPart, OpenSpan>,
+    open: HashMap<TurnPart, UnfinishedSpan>,
     /// Context of the last turn of the main agent that has ended. It is the parent of the spans of
     /// the turn's archival, and of requests that start after the turn.
     ended: Context,
@@ -63,18 +63,18 @@ impl SpanTree {
             self.begin_turn_part_span(part, stamped);
         } else if let Some(part) = TurnPart::part_ended_by_event(stamped) {
             self.end_turn_part_span(&part, stamped);
-        } else if let Some(part) = self.part_above(stamped) {
+        } else if let Some(part) = self.open_enclosing_part(stamped) {
             self.add_event_to_part(part, stamped);
         }
     }
 
-    fn part_above(&self, stamped: &Stamped) -> Option<TurnPart> {
-        TurnPart::part_above(stamped, |part| self.open.contains_key(part))
+    fn open_enclosing_part(&self, stamped: &Stamped) -> Option<TurnPart> {
+        TurnPart::enclosing_part(stamped, |part| self.open.contains_key(part))
     }
 
     fn begin_turn_part_span(&mut self, part: TurnPart, stamped: &Stamped) {
         let above = self
-            .part_above(stamped)
+            .open_enclosing_part(stamped)
             .and_then(|above| self.open.get(&above));
         let context = above.map(|above| above.context.clone());
         let (context, is_turn) = match &stamped.event {
@@ -101,7 +101,7 @@ impl SpanTree {
         self.open.insert(part, open);
     }
 
-    fn start_span(&self, stamped: &Stamped, parent: &Context, is_turn: bool) -> OpenSpan {
+    fn start_span(&self, stamped: &Stamped, parent: &Context, is_turn: bool) -> UnfinishedSpan {
         let (name, mut attributes) = start_attributes(stamped, &self.provider);
         if let Some(session) = &stamped.session {
             attributes.push(KeyValue::new(n::GEN_AI_CONVERSATION_ID, session.clone()));
@@ -121,7 +121,7 @@ impl SpanTree {
             .with_attributes(attributes);
         let span = self.tracer.build_with_context(builder, parent);
         let context = Context::new().with_remote_span_context(span.span_context().clone());
-        OpenSpan::new(span, context, is_turn)
+        UnfinishedSpan::new(span, context, is_turn)
     }
 
     fn end_turn_part_span(&mut self, part: &TurnPart, stamped: &Stamped) {
@@ -131,7 +131,7 @@ impl SpanTree {
         end_attributes(&mut open, &stamped.event);
         if let Event::TurnEnd { .. } = stamped.event {
             self.ended = open.context.clone();
-            // Subagents that are still open end with the turn.
+            // End the spans of subagents that are still open, because subagents end with the turn.
             self.end_all_spans();
         } else if open.hooks.is_some() {
             self.end_unfinished_spans(|below| below.agent() == part.agent());
@@ -195,7 +195,7 @@ impl SpanTree {
             Event::Hook { record } if record.outcome != TraceOutcome::Pass => {
                 open.add_event(n::HOOK, at, hook_attributes(record));
             }
-            Event::Access { record } if record.is_news() => {
+            Event::Access { record } if record.is_only_report_of_access() => {
                 open.add_event(n::ACCESS, at, access_attributes(record));
             }
             _ => {}

@@ -125,7 +125,7 @@ impl<R: Read> EndDetectingReader<R> {
     /// Checks that the archive ends with its end-of-archive blocks and that no data follows. A
     /// truncated archive might lack files that restrict the plugin, and other programs do not show
     /// trailing data.
-    fn check_archive_end(mut self) -> anyhow::Result<()> {
+    fn check_nothing_follows_archive(mut self) -> anyhow::Result<()> {
         let is_torn = self.is_ended && self.inner.limit() > 0;
         ensure!(
             !is_torn,
@@ -168,7 +168,8 @@ fn unpack_entries<R: Read>(reader: R, hides: SkipRule) -> anyhow::Result<Archive
             continue;
         }
         let path = entry.path_bytes().into_owned();
-        let path = String::from_utf8(path).context("it has a name that is not UTF-8")?;
+        let path =
+            String::from_utf8(path).context("it contains an entry whose name is not UTF-8")?;
         let shown = path.escape_debug();
         let kind = entry.header().entry_type();
         let is_folder = kind == EntryType::Directory;
@@ -226,7 +227,7 @@ fn unpack_entries<R: Read>(reader: R, hides: SkipRule) -> anyhow::Result<Archive
         let earlier = read.files.insert(names, content);
         ensure!(earlier.is_none(), "it has `{shown}` twice");
     }
-    archive.into_inner().check_archive_end()?;
+    archive.into_inner().check_nothing_follows_archive()?;
     Ok(read)
 }
 

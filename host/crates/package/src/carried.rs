@@ -69,7 +69,7 @@ pub(crate) fn find_plugin_in_package(
         ),
     };
     let path = names.join("/");
-    let signature = signature_beside_packed_plugin(&files, &names)
+    let signature = read_signature_beside_plugin(&files, &names)
         .with_context(|| format!("the signature of `{}` in {shown}", path.escape_debug()))?;
     let bytes = files.remove(&names).unwrap_or_default();
     Ok(PackagedPlugin {
@@ -105,7 +105,7 @@ fn list_paths<'a>(all: impl ExactSizeIterator<Item = &'a Vec<String>>) -> String
 
 /// Returns the signature in the `.minisig` file beside a packed plugin; `None` if there is no such
 /// file.
-fn signature_beside_packed_plugin(
+fn read_signature_beside_plugin(
     files: &Files,
     plugin: &[String],
 ) -> anyhow::Result<Option<String>> {

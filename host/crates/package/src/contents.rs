@@ -13,7 +13,7 @@ use anyhow::{Context, bail, ensure};
 use rustix::fs::OFlags;
 
 use rind_lib::grant::held::{self, InMemoryFolder};
-use rind_lib::plugin::contract::sources::stale_build_message;
+use rind_lib::plugin::contract::sources::describe_stale_build;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 
 /// Path in the plugin's directory, and the content of the file.
@@ -73,7 +73,7 @@ impl PluginContents {
             );
             read(path)?;
             let bytes = files.get(&split_path(path)?);
-            let stale = bytes.and_then(|bytes| stale_build_message(folder, bytes));
+            let stale = bytes.and_then(|bytes| describe_stale_build(folder, bytes));
             if let Some(why) = stale {
                 bail!("{}: {why}", folder.join(path).display());
             }
@@ -95,7 +95,8 @@ impl PluginContents {
         Self::pick_plugin_files(files, folder)
     }
 
-    /// Selects those of `files` that belong to the plugin. `origin` is only used in messages.
+    /// Selects those of `files` that belong to a plugin. `origin` is the location of the files, for
+    /// messages.
     pub(super) fn pick_plugin_files(mut files: Files, origin: &Path) -> anyhow::Result<Self> {
         let path = origin.join(FILE_NAME);
         let Some(text) = files.get(&vec![FILE_NAME.to_owned()]) else {

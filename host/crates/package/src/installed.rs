@@ -23,7 +23,8 @@ pub(super) struct VerifiedInstall<T> {
     /// Entry in the lock file that matches the files on disk, or the current entry if none matches.
     pub(super) locked: T,
     pub(super) trust: Trust,
-    /// Files as they were installed, or the reason why they are missing or cannot be trusted.
+    /// Contents of the package's files, which equal the installed ones, or the reason why the files
+    /// are missing or cannot be trusted.
     pub(super) files: Result<Arc<InMemoryFolder>, String>,
     pub(super) is_gone: bool,
 }

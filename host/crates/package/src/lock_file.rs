@@ -38,12 +38,12 @@ pub trait LockEntry: Clone + Serialize + DeserializeOwned {
     const FILE_NAME: &'static str;
     /// Name of the TOML table with the entries.
     const TABLE: &'static str;
-    /// First line of the lock file, a comment.
+    /// First line of the lock file, which is a comment.
     const HEAD: &'static str;
 
     fn digest(&self) -> &str;
 
-    /// Returns the key that the signature was checked with.
+    /// Returns the public key with which the package's signature was checked, if there was one.
     fn key(&self) -> Option<&str>;
 }
 
@@ -132,7 +132,7 @@ impl<T: LockEntry> LockFile<T> {
         };
         let about = || {
             format!(
-                "{shown} is not a lock file; move it away, remove the {table} that it names, and install them again"
+                "{shown} is not a valid lock file; move this file away, remove the {table} named in it, and install these {table} again"
             )
         };
         let LockFormat { format } = toml::from_str(&text).with_context(about)?;

@@ -69,7 +69,7 @@ pub fn stage_files(files: &Files, name: &str, all: &Path) -> anyhow::Result<Stag
 }
 
 /// Moves a file or directory to a location that discovery ignores. Returns the new path.
-pub fn move_out_of_discovery(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
+pub fn hide_from_discovery(place: &Path, all: &Path) -> anyhow::Result<PathBuf> {
     let keep = || {
         let kept = all.join(KEPT);
         create_private_folder(&kept)?;
@@ -105,7 +105,7 @@ impl StagedInstall {
 }
 
 /// Returns the digest of a directory; `None` if it cannot be read.
-pub fn folder_digest(place: &Path) -> Option<String> {
+pub fn compute_folder_digest(place: &Path) -> Option<String> {
     let held = InMemoryFolder::read(place).ok()?;
     Some(held.digest().to_owned())
 }

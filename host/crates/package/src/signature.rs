@@ -41,8 +41,8 @@ pub struct SignatureSubject<'a> {
     pub how_to_pack: String,
     /// Advice on how to sign the source.
     pub how_to_sign: String,
-    /// Function that reads the signature. Returns the signature, if there is one, and the location
-    /// where it was looked up.
+    /// Function that reads the signature. Returns the signature, if one exists, and the location at
+    /// which the function searched for it.
     pub signature: &'a dyn Fn() -> anyhow::Result<(Option<String>, String)>,
 }
 
@@ -85,11 +85,15 @@ pub fn check_signature(
         None => "[install] keys are set".to_owned(),
     };
     let Some(bytes) = subject.bytes else {
-        bail!("{shown} is a folder, and folders cannot be signed, but {why}; {how_to_pack}");
+        bail!(
+            "{shown} is a folder and cannot be signed, but a signature is required, because {why}; {how_to_pack}"
+        );
     };
     let (text, at) = (subject.signature)()?;
     let Some(text) = text else {
-        bail!("{shown} has no signature at {at}, and {why}; {how_to_sign}");
+        bail!(
+            "{shown} has no signature at {at}, but one is required, because {why}; {how_to_sign}"
+        );
     };
     let signature =
         Signature::decode(&text).with_context(|| format!("{at} is not a signature of minisign"))?;

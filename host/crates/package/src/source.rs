@@ -94,7 +94,7 @@ impl From<PluginSource> for String {
     }
 }
 
-/// Operator's credentials and settings for accessing sources.
+/// Operator's credentials and settings for fetching plugins and skills from their sources.
 #[derive(Clone)]
 pub struct SourceAccess {
     /// Function that looks up credentials for OCI registries.
@@ -149,12 +149,12 @@ impl FetchedPlugin {
     }
 
     /// Returns advice on how to sign the source, for a message.
-    pub fn how_to_sign(&self) -> String {
+    pub fn signing_advice(&self) -> String {
         match &self.source {
             PluginSource::Registry(_) => {
                 "sign the packed file before it is published with `rind plugin publish`".to_owned()
             }
-            PluginSource::Path(path) if self.signature.is_none() => how_to_sign(path),
+            PluginSource::Path(path) if self.signature.is_none() => signing_advice(path),
             PluginSource::Path(_) | PluginSource::Package(_) => {
                 "sign the packed file before `rind plugin pack` makes a package of it".to_owned()
             }
@@ -162,7 +162,7 @@ impl FetchedPlugin {
     }
 
     /// Reads the signature of `bytes`. Returns the signature, if there is one, and its location.
-    pub fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
+    pub fn read_signature(&self) -> anyhow::Result<(Option<String>, String)> {
         match (&self.signature, &self.source) {
             (Some(found), _) => Ok(found.clone()),
             (None, PluginSource::Path(path)) => read_signature_file(path),
@@ -172,7 +172,7 @@ impl FetchedPlugin {
 }
 
 /// Returns advice on how to sign a file, for a message.
-pub(super) fn how_to_sign(path: &Path) -> String {
+pub(super) fn signing_advice(path: &Path) -> String {
     format!("sign it with `minisign -S -m {}`", path.display())
 }
 
@@ -192,7 +192,8 @@ pub(super) fn read_signature_file(path: &Path) -> anyhow::Result<(Option<String>
     Ok((Some(text), at))
 }
 
-/// Reads the plugin in a source. `installed` is the current version, for an update.
+/// Reads the plugin in a source. `installed` is the installed version if the plugin is to be
+/// updated.
 pub async fn fetch_plugin(
     source: &PluginSource,
     installed: Option<&Version>,
@@ -257,7 +258,7 @@ async fn fetch_registry_plugin(
     let is_version = |tag: &String| installed.is_some() && parse_version_tag(tag).is_some();
     let is_open = reference.digest.is_none() && reference.tag.as_ref().is_none_or(is_version);
     let newest = if is_open {
-        registry.newest_tag(installed).await?
+        registry.fetch_newest_tag(installed).await?
     } else {
         None
     };
@@ -281,7 +282,7 @@ async fn fetch_registry_plugin(
             contents.manifest.name
         );
     }
-    let at = format!("{reference} (its annotation)");
+    let at = format!("{reference} (annotation of its manifest)");
     Ok(FetchedPlugin {
         bytes: Some(pulled.bytes),
         manifest: Some(pulled.manifest),

@@ -71,7 +71,7 @@ impl CapturedOutput {
     /// Returns the text that has scrolled off the screen: its head, the number of bytes dropped
     /// after the head, and its tail. If nothing was dropped, the head is the complete text and the
     /// tail is empty.
-    pub fn scrolled_head_and_tail(&self) -> (String, u64, String) {
+    pub fn scrolled_off_text(&self) -> (String, u64, String) {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self.left_out {
@@ -94,10 +94,10 @@ impl CapturedOutput {
     /// Returns the number of bytes that were removed because a terminal would not show them at the
     /// end: control sequences and overwritten text.
     #[must_use]
-    pub fn cleaned_bytes(&self) -> u64 {
+    pub fn n_removed_bytes(&self) -> u64 {
         self.screen
             .as_ref()
-            .map_or(0, TerminalScreen::cleaned_bytes)
+            .map_or(0, TerminalScreen::n_removed_bytes)
     }
 
     fn append_captured_bytes(&mut self, bytes: &[u8]) {

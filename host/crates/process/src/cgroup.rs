@@ -20,10 +20,11 @@ const PREFIX: &str = "rind-";
 /// CPU weight of a command's group; the default of other groups is 100.
 const CPU_WEIGHT: u64 = 33;
 
-/// Number of processes by which the limit is raised for the helper, which runs in the same group.
+/// Number of processes that is added to the limit for the helper, which runs in the same group as
+/// the command.
 const OWN_PROCESSES: u64 = 4;
 
-/// Control files of a group, each with the name under which users see its controller.
+/// Control files of a cgroup, each with the name under which users see its controller.
 const CONTROLLERS: &[(&str, &str)] = &[
     ("cpu.weight", "cpu"),
     ("pids.max", "processes"),
@@ -34,11 +35,11 @@ const CONTROLLERS: &[(&str, &str)] = &[
 #[derive(Debug)]
 pub(crate) struct ProcessCgroup(PathBuf);
 
-/// Control group below which this user can create groups.
+/// Control group (cgroup) in which this user can create further groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupParent {
     folder: PathBuf,
-    /// Controllers that are available in a group: `cpu`, `processes`, `memory`.
+    /// Controllers that are available in a control group: `cpu`, `processes`, `memory`.
     pub controllers: Vec<&'static str>,
 }
 
@@ -122,7 +123,7 @@ impl ProcessCgroup {
         &self.0
     }
 
-    /// Kills every process in the group and its subgroups, including processes that are being
+    /// Kills every process in the cgroup and its subgroups, including processes that are being
     /// forked.
     pub(super) fn kill_cgroup_processes(&self) {
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
@@ -145,8 +146,8 @@ impl Drop for ProcessCgroup {
     }
 }
 
-/// Whether this process is in `group`. If `is_root`, `group` may also be the root of the cgroup
-/// hierarchy that this process can see.
+/// Whether this process is in `group`. If `is_root`, `group` may also be the root of the
+/// cgroup hierarchy that this process can see.
 #[cfg(target_os = "linux")]
 pub(super) fn is_in_cgroup(group: &Path, is_root: bool) -> bool {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

@@ -46,13 +46,16 @@ const UNATTENDED: &[(&str, &str)] = &[
 /// Returns those variables of this process that are in [`BASE`] or begin with `LC_`.
 #[must_use]
 pub fn base_environment() -> Vec<(OsString, OsString)> {
-    environment_with(&[], &[])
+    base_environment_with_variables(&[], &[])
 }
 
 /// Returns [`base_environment`] together with the variables that have one of these names or
 /// prefixes.
 #[must_use]
-pub fn environment_with(names: &[&str], prefixes: &[&str]) -> Vec<(OsString, OsString)> {
+pub fn base_environment_with_variables(
+    names: &[&str],
+    prefixes: &[&str],
+) -> Vec<(OsString, OsString)> {
     std::env::vars_os()
         .filter(|(name, _)| {
             name.to_str()

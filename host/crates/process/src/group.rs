@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// remaining processes in `/proc`.
 const KILL_TIME: Duration = Duration::from_secs(10);
 
-/// Interval at which a tree is searched for new processes after SIGTERM.
+/// Interval at which a process tree is searched for new processes after SIGTERM.
 const SEARCH: Duration = Duration::from_millis(100);
 
 /// Maximum number of processes that a tree may start after SIGTERM, for example to clean up. If it
@@ -73,8 +73,8 @@ pub(super) struct RunningProcessTree {
 /// descendants.
 struct ProcessKeeperSocket {
     told: UnixStream,
-    /// Duplicate that keeps the socket open. When the socket closes, the keeper kills the tree
-    /// without SIGTERM.
+    /// Duplicate of `told`, which keeps the socket open. When the socket closes, the keeper kills
+    /// the tree without SIGTERM.
     lifeline: StdUnixStream,
 }
 
@@ -83,8 +83,8 @@ struct ProcessKeeperSocket {
 pub(super) struct ProcessTreeResources {
     /// Temporary folder, removed when the tree has ended.
     pub(super) temporary: Option<TemporaryFolder>,
-    /// Number of keeper processes in a row, each started by the one before; the first process of
-    /// the tree is the first of them. 0 without a keeper. The standard input of a keeper is the
+    /// Number of keeper processes at the top of the tree: the first process is the first keeper,
+    /// and each keeper starts the next. 0 if there are none. The standard input of a keeper is the
     /// socket to the host.
     pub(super) n_keepers: usize,
     /// Control group of the tree, which the keeper makes its children join. Removed when the tree
@@ -142,8 +142,8 @@ impl RunningProcessTree {
     }
 
     /// Stops all living processes of the tree, and returns whether there were any. `ended_alone` is
-    /// whether the program ended by itself. In this case the keepers exit by themselves, too, and
-    /// get time to do so.
+    /// whether the program ended by itself. In this case the keepers (helper processes that reap
+    /// the tree) exit by themselves, too, and get time to do so.
     pub(super) async fn stop_tree(&mut self, ended_alone: bool) -> bool {
         if self.keeper.is_some()
             && let Some(was_alive) = self.stop_tree_with_keeper(ended_alone).await
@@ -198,8 +198,9 @@ impl RunningProcessTree {
         is_clean.then_some(true)
     }
 
-    /// Waits for the keeper to exit, at most for the time `within`; `None` on a timeout. Returns
-    /// whether the keeper exited by itself, which it does when nothing else of the tree is left.
+    /// Waits, at most for the time `within`, until the keeper (the helper that reaps the tree's
+    /// processes) exits; `None` on a timeout. Returns whether the keeper exited by itself, which it
+    /// does when nothing else of the tree is left.
     async fn wait_for_keeper_exit(&mut self, within: Duration) -> Option<bool> {
         let status = tokio::time::timeout(within, self.child.wait()).await.ok()?;
         Some(status.is_ok_and(|status| status.code().is_some()))
@@ -212,20 +213,20 @@ impl RunningProcessTree {
             .is_some_and(ProcessCgroup::ran_out_of_memory)
     }
 
-    /// Returns the id of the first process if it is a keeper. All other processes of the tree are
-    /// then its descendants.
+    /// Returns the id of the first process if that is a keeper: the helper that keeps track of all
+    /// its descendants. All other processes of the tree are then descendants of the keeper.
     pub(super) fn keeper_pid(&self) -> Option<Pid> {
         self.keeper.as_ref().map(|_| self.tree.leader)
     }
 
-    pub(super) fn temporary(&self) -> Option<&Path> {
+    pub(super) fn temporary_folder(&self) -> Option<&Path> {
         self.temporary.as_ref().map(TemporaryFolder::path)
     }
 }
 
 impl ProcessKeeperSocket {
-    /// Returns the exit status of the program, as the keeper reports it. If the socket closes
-    /// without a report, this future never completes.
+    /// Returns the exit status of the program, which the keeper process reports over this socket.
+    /// If the socket closes without a report, this future never completes.
     async fn exit_status_from_keeper(&self) -> ExitStatus {
         loop {
             if self.told.readable().await.is_err() {
@@ -269,7 +270,8 @@ impl Drop for RunningProcessTree {
                 if let Some(cgroup) = &cgroup {
                     cgroup.kill_cgroup_processes();
                 }
-                // Closing the socket makes the keeper kill the other processes of the tree.
+                // Closing the socket makes the keeper (the first process of the tree) kill the
+                // other processes.
                 if lifeline.is_some() {
                     drop(lifeline);
                     tree.wait_for_end(KILL_TIME);
@@ -299,7 +301,7 @@ impl ProcessStartRateMeter {
     }
 
     /// Returns the number of processes started per second since the last call.
-    fn processes_per_second(&mut self) -> u64 {
+    fn measure_processes_per_second(&mut self) -> u64 {
         let before = std::mem::replace(self, Self::new());
         let took = self.since.duration_since(before.since).as_millis().max(1);
         let n_new = self.n_started.saturating_sub(before.n_started);
@@ -313,8 +315,8 @@ struct ProcessTree {
     leader: Pid,
     /// Variable `NAME=VALUE` that marks the tree's processes in their environment.
     mark: String,
-    /// Number of keeper processes in a row, each started by the one before; the first process of
-    /// the tree is the first of them. 0 without a keeper. Keepers exit last.
+    /// Number of keeper processes at the top of the tree: `leader` is the first keeper, and each
+    /// keeper starts the next. 0 if there are none. Keepers exit after all other processes.
     n_keepers: usize,
 }
 
@@ -336,8 +338,9 @@ impl ProcessTree {
         are_there
     }
 
-    /// Kills the processes of the tree, except a first process that is a keeper: it exits after the
-    /// others, and without it they could not be found. Further keepers are killed.
+    /// Kills the processes of the tree. Spares the first process if it is a keeper (a helper that
+    /// reaps the processes of the tree): it exits after the others, and without it they could not
+    /// be found. Further keepers are killed.
     fn kill_tree(&self) {
         if self.n_keepers == 0 {
             return self.signal_all_processes(Signal::KILL);
@@ -367,9 +370,9 @@ impl ProcessTree {
         was_alive
     }
 
-    /// Watches a tree with a keeper after SIGTERM, and returns whether it multiplies, that is,
-    /// starts too many processes. Returns false as soon as the tree has ended or `is_over` is
-    /// cancelled, and otherwise after the time `most`.
+    /// After SIGTERM, watches a tree with a keeper (a helper process that reaps the tree), and
+    /// returns whether it multiplies, that is, starts too many processes. Returns false as soon as
+    /// the tree has ended or `is_over` is cancelled, and otherwise after the time `most`.
     fn does_tree_keep_forking(&self, most: Duration, is_over: &CancellationToken) -> bool {
         let until = Instant::now() + most;
         let mut rate = ProcessStartRateMeter::new();
@@ -380,7 +383,7 @@ impl ProcessTree {
             if !is_alive(self.leader) {
                 return false;
             }
-            if rate.processes_per_second() > MAX_STARTS_PER_SECOND {
+            if rate.measure_processes_per_second() > MAX_STARTS_PER_SECOND {
                 return true;
             }
             let found = descendants_and_zombies(self.leader);

@@ -6,8 +6,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
-use tokio::net::unix::pipe::{OpenOptions, Sender};
+use rustix::fs::{Mode, OFlags};
+use tokio::net::unix::pipe::Sender;
 
 use rind_base::disk::TemporaryFolder;
 
@@ -22,8 +22,9 @@ pub struct InputPipe {
 }
 
 impl InputPipe {
-    /// Creates a pipe in a folder whose name begins with `prefix`, and opens it for writing. The
-    /// write end stays open if the process closes its read end.
+    /// Creates a named pipe in a new temporary folder, whose name begins with `prefix`. Also opens
+    /// the pipe and returns its write end, which stays usable if the reading process closes its
+    /// end.
     ///
     /// # Errors
     /// The folder or the pipe cannot be created.
@@ -32,16 +33,15 @@ impl InputPipe {
         let pipe = made.map_err(io::Error::other)??;
         // Open the pipe for reading as well as writing; otherwise opening would block until the
         // process opens the pipe for reading.
-        let sender = OpenOptions::new()
-            .read_write(true)
-            .open_sender(&pipe.path)?;
-        Ok((pipe, sender))
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(&pipe.path, flags, Mode::empty())?;
+        Ok((pipe, Sender::from_owned_fd(opened)?))
     }
 
     fn create_files(prefix: &str) -> io::Result<Self> {
         let folder = TemporaryFolder::new(prefix)?;
         let path = folder.path().join(PIPE);
-        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        make_pipe(&path)?;
         Ok(Self {
             path,
             _folder: folder,
@@ -53,4 +53,17 @@ impl InputPipe {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Creates a named pipe that only its owner can open.
+#[cfg(not(target_vendor = "apple"))]
+fn make_pipe(path: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, mkfifoat};
+    Ok(mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR)?)
+}
+
+#[cfg(target_vendor = "apple")]
+fn make_pipe(path: &Path) -> io::Result<()> {
+    use nix::sys::stat::Mode;
+    Ok(nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?)
 }

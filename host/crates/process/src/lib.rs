@@ -5,6 +5,9 @@
 //! program is left running. This crate must not depend on which program runs, nor why. Start from
 //! [`Process`].
 
+// Other systems have no confinement, and no list of processes.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports))]
+
 mod capture;
 mod cgroup;
 pub mod confine;
@@ -35,9 +38,9 @@ pub use capture::CapturedOutput;
 pub use capture::MAX_LINE_BYTES;
 use capture::OutputLineSplitter;
 pub use cgroup::CgroupParent;
-use confine::{Confinement, WrappedProcess};
+use confine::{Confinement, HelperProcessCommand};
 pub use detached::start_detached;
-pub use environment::{base_environment, environment_with};
+pub use environment::{base_environment, base_environment_with_variables};
 use group::{ProcessTreeResources, RunningProcessTree};
 pub use input_pipe::InputPipe;
 pub use passed::VariablesToPass;
@@ -52,7 +55,7 @@ const LINGER: Duration = Duration::from_millis(100);
 /// process that has escaped from the tree can keep the output open.
 const LAST_READ: Duration = Duration::from_millis(500);
 
-/// Output stream of a process. With [`Streams::Merged`], all output counts as `Stdout`.
+/// Output stream of a process. With [`OutputPipes::Merged`], all output counts as `Stdout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -63,7 +66,7 @@ pub enum Stream {
 
 /// Pipes for standard output and standard error: one for both, or one for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Streams {
+pub enum OutputPipes {
     /// Pipe that both outputs share, which preserves their order. The text is kept as a terminal would
     /// show it at the end, without control sequences and overwritten lines.
     Merged,
@@ -99,7 +102,7 @@ pub struct Process {
     /// Maximum duration of the run.
     pub deadline: Duration,
     /// Whether standard output and standard error share a pipe.
-    pub streams: Streams,
+    pub streams: OutputPipes,
     /// Maximum number of bytes that are kept of each output stream. Of longer output, the middle is
     /// dropped.
     pub capture_bytes: usize,
@@ -117,7 +120,7 @@ pub struct Process {
 
 /// Reason why a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ProcessEnding {
     /// Exited by itself with this exit code.
     Exited(i32),
     /// Killed by a signal that Rind did not send.
@@ -134,10 +137,10 @@ pub enum Ending {
 #[derive(Debug)]
 pub struct Finished {
     /// Reason why the process ended.
-    pub ending: Ending,
-    /// Standard output; with [`Streams::Merged`], also standard error.
+    pub ending: ProcessEnding,
+    /// Standard output; with [`OutputPipes::Merged`], also standard error.
     pub stdout: CapturedOutput,
-    /// Standard error; empty with [`Streams::Merged`].
+    /// Standard error; empty with [`OutputPipes::Merged`].
     pub stderr: CapturedOutput,
     /// Whether background processes of the program had to be stopped.
     pub stopped_background: bool,
@@ -176,7 +179,7 @@ impl Process {
             env: Vec::new(),
             stdin: None,
             deadline: BARE_DEADLINE,
-            streams: Streams::Separate,
+            streams: OutputPipes::Separate,
             capture_bytes: BARE_CAPTURE_BYTES,
             on_line: None,
             on_bytes: None,
@@ -190,8 +193,8 @@ impl Process {
     /// earlier if the tree keeps starting processes.
     ///
     /// # Errors
-    /// The program could not be started or waited for. A program that fails is an [`Ending`], not
-    /// an error.
+    /// The program could not be started or waited for. A program that fails is a
+    /// [`ProcessEnding`], not an error.
     pub async fn run(self, cancel: &CancellationToken) -> Result<Finished, SpawnError> {
         let failed = |source| SpawnError {
             program: self.program.to_string_lossy().into_owned(),
@@ -203,13 +206,13 @@ impl Process {
         let watch = ProcessTreeMonitor::new(
             self.confine.as_ref(),
             running.keeper_pid(),
-            running.temporary(),
+            running.temporary_folder(),
         )
         .await
         .map_err(failed)?;
         let mut stdout = match self.streams {
-            Streams::Merged => CapturedOutput::terminal_output_capture(self.capture_bytes),
-            Streams::Separate => CapturedOutput::new(self.capture_bytes),
+            OutputPipes::Merged => CapturedOutput::terminal_output_capture(self.capture_bytes),
+            OutputPipes::Separate => CapturedOutput::new(self.capture_bytes),
         };
         let mut stderr = CapturedOutput::new(self.capture_bytes);
         let told = OutputCallbacks {
@@ -231,19 +234,22 @@ impl Process {
                 tokio::select! {
                     status = running.wait_for_program() => break ending_from_exit_status(status.map_err(failed)?),
                     _ = &mut reading, if !all_read => all_read = true,
-                    () = cancel.cancelled() => break Ending::Cancelled,
-                    () = &mut deadline => break Ending::Deadline,
-                    limit = &mut exceeded => break Ending::Exceeded(limit),
+                    () = cancel.cancelled() => break ProcessEnding::Cancelled,
+                    () = &mut deadline => break ProcessEnding::Deadline,
+                    limit = &mut exceeded => break ProcessEnding::Exceeded(limit),
                 }
             };
-            ended_alone = matches!(ending, Ending::Exited(_) | Ending::Signaled(_));
-            if ended_alone && ending != Ending::Exited(0) && running.ran_out_of_memory() {
+            ended_alone = matches!(
+                ending,
+                ProcessEnding::Exited(_) | ProcessEnding::Signaled(_)
+            );
+            if ended_alone && ending != ProcessEnding::Exited(0) && running.ran_out_of_memory() {
                 let most = self
                     .confine
                     .as_ref()
                     .map(|confine| confine.limits.memory_bytes);
                 ending = most.map_or(ending, |most| {
-                    Ending::Exceeded(ExceededProcessLimit::Memory(most))
+                    ProcessEnding::Exceeded(ExceededProcessLimit::Memory(most))
                 });
             }
             if ended_alone && !all_read {
@@ -273,12 +279,12 @@ impl Process {
 
     /// Returns the process to start: the program itself, or a helper that starts it. Blocking disk
     /// access runs on a blocking thread.
-    async fn wrap_command(&self) -> std::io::Result<WrappedProcess> {
+    async fn wrap_command(&self) -> std::io::Result<HelperProcessCommand> {
         let process = self.clone();
         let wrap = move || match (&process.confine, &process.keeper) {
             (Some(confinement), _) => confinement.wrap_in_confinement_helper(&process),
             (None, Some(keeper)) => confine::wrap_in_unconfined_helper(keeper, &process),
-            (None, None) => Ok(WrappedProcess {
+            (None, None) => Ok(HelperProcessCommand {
                 program: process.program,
                 args: process.args,
                 env: process.env,
@@ -292,12 +298,12 @@ impl Process {
     /// killed when the thread that started them exits.
     fn spawn(
         &self,
-        wrapped: WrappedProcess,
+        wrapped: HelperProcessCommand,
     ) -> std::io::Result<(RunningProcessTree, PipeReader, Option<PipeReader>)> {
         let (out_reader, out_writer) = std::io::pipe()?;
         let (err_reader, err_writer) = match self.streams {
-            Streams::Merged => (None, out_writer.try_clone()?),
-            Streams::Separate => {
+            OutputPipes::Merged => (None, out_writer.try_clone()?),
+            OutputPipes::Separate => {
                 let (reader, writer) = std::io::pipe()?;
                 (Some(reader), writer)
             }
@@ -331,11 +337,11 @@ impl Process {
     }
 }
 
-fn ending_from_exit_status(status: std::process::ExitStatus) -> Ending {
+fn ending_from_exit_status(status: std::process::ExitStatus) -> ProcessEnding {
     match (status.code(), status.signal()) {
-        (Some(code), _) => Ending::Exited(code),
-        (None, Some(signal)) => Ending::Signaled(signal),
-        (None, None) => Ending::Exited(-1),
+        (Some(code), _) => ProcessEnding::Exited(code),
+        (None, Some(signal)) => ProcessEnding::Signaled(signal),
+        (None, None) => ProcessEnding::Exited(-1),
     }
 }
 

@@ -154,7 +154,7 @@ impl VariablesToPass {
     /// Returns the names and values of passed variables that look like secrets, to be masked in
     /// output.
     #[must_use]
-    pub fn secrets(&self) -> Vec<(String, String)> {
+    pub fn secret_variables(&self) -> Vec<(String, String)> {
         self.secret_values_in_env(variables_of_this_process())
     }
 

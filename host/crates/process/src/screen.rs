@@ -91,13 +91,13 @@ impl TerminalScreen {
 
     /// Returns the number of bytes that were removed from the output so far. Text that is still on
     /// the screen counts as removed.
-    pub(super) fn cleaned_bytes(&self) -> u64 {
+    pub(super) fn n_removed_bytes(&self) -> u64 {
         self.n_taken.saturating_sub(self.n_given)
     }
 
     fn process_byte(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
         match self.state {
-            ScreenState::Text => self.take_text(byte, out),
+            ScreenState::Text => self.add_text_byte(byte, out),
             ScreenState::Escape => self.handle_escape_byte(byte),
             ScreenState::Charset => self.state = ScreenState::Text,
             ScreenState::Sequence => self.handle_sequence_byte(byte, out),
@@ -107,14 +107,14 @@ impl TerminalScreen {
                 // The control string is unterminated, so the following lines are not part of it.
                 b'\n' => {
                     self.end_control_sequence();
-                    self.take_text(byte, out);
+                    self.add_text_byte(byte, out);
                 }
                 _ if self.partial.len() == MAX_STRING_BYTES => {
                     self.state = ScreenState::Text;
                     for byte in mem::take(&mut self.partial) {
-                        self.take_text(byte, out);
+                        self.add_text_byte(byte, out);
                     }
-                    self.take_text(byte, out);
+                    self.add_text_byte(byte, out);
                 }
                 _ => self.partial.push(byte),
             },
@@ -156,7 +156,7 @@ impl TerminalScreen {
             // This is not a control sequence: drop its beginning and treat this byte as text.
             _ => {
                 self.end_control_sequence();
-                self.take_text(byte, out);
+                self.add_text_byte(byte, out);
             }
         }
     }
@@ -194,7 +194,7 @@ impl TerminalScreen {
         }
     }
 
-    /// Moves the cursor down within the existing rows.
+    /// Moves the cursor down by `n` rows, at most to the last existing row.
     fn move_cursor_down(&mut self, n: usize) {
         let last = self.rows.len().saturating_sub(1);
         self.row = self.row.saturating_add(n).min(last.max(self.row));
@@ -215,13 +215,13 @@ impl TerminalScreen {
         }
     }
 
-    fn take_text(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
+    fn add_text_byte(&mut self, byte: u8, out: &mut impl FnMut(&[u8])) {
         if byte < 0x80 && !self.partial.is_empty() {
             self.print_incomplete_character(out);
         }
         match byte {
             ESCAPE => self.state = ScreenState::Escape,
-            b'\n' => self.move_cursor_to_next_row(out),
+            b'\n' => self.move_to_next_row(out),
             b'\r' => self.column = 0,
             0x08 => self.column = self.column.saturating_sub(1),
             b'\t' | b' '..=b'~' => self.print_character(char::from(byte), out),
@@ -252,7 +252,7 @@ impl TerminalScreen {
                 self.partial.clear();
                 self.print_character(char::REPLACEMENT_CHARACTER, out);
                 for byte in rest {
-                    self.take_text(byte, out);
+                    self.add_text_byte(byte, out);
                 }
             }
         }
@@ -293,7 +293,7 @@ impl TerminalScreen {
         self.column += 1;
     }
 
-    fn move_cursor_to_next_row(&mut self, out: &mut impl FnMut(&[u8])) {
+    fn move_to_next_row(&mut self, out: &mut impl FnMut(&[u8])) {
         self.row += 1;
         self.column = 0;
         while self.rows.len() <= self.row {
@@ -316,7 +316,8 @@ impl TerminalScreen {
         if ends {
             text.push('\n');
         }
-        // Count a replacement character with the three bytes of its own encoding.
+        // Count the bytes of the output and not those of the input: a replacement character for an
+        // invalid byte has three bytes.
         self.n_given += text.len() as u64;
         out(text.as_bytes());
     }
@@ -399,7 +400,7 @@ mod tests {
         let mut screen = TerminalScreen::default();
         screen.push(b"aaa\rbbb\n\x1b[1mx\n", &mut |_| {});
         screen.finish_screen(&mut |_| {});
-        assert_eq!(screen.cleaned_bytes(), 8);
+        assert_eq!(screen.n_removed_bytes(), 8);
     }
 
     #[test]

@@ -132,11 +132,11 @@ pub(super) fn is_alive(pid: Pid) -> bool {
 
 /// Returns every living process; none if there is no `/proc`.
 pub(super) fn list_processes() -> impl Iterator<Item = ProcEntry> {
-    all_processes().filter_map(|(process, is_alive)| is_alive.then_some(process))
+    list_all_processes().filter_map(|(process, is_alive)| is_alive.then_some(process))
 }
 
 /// Returns every process, including zombies, each with a flag that is true if the process is alive.
-fn all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
+fn list_all_processes() -> impl Iterator<Item = (ProcEntry, bool)> {
     std::fs::read_dir("/proc")
         .into_iter()
         .flatten()
@@ -164,7 +164,7 @@ pub(super) fn find_descendants(of: Pid) -> Vec<DescendantProcess> {
 /// Returns all descendants of the process `of`, including zombies, which show that processes were
 /// started and ended quickly.
 pub(super) fn descendants_and_zombies(of: Pid) -> Vec<DescendantProcess> {
-    let all = all_processes().map(|(process, _)| process).collect();
+    let all = list_all_processes().map(|(process, _)| process).collect();
     descendants_among_processes(all, of.as_raw_nonzero().get())
 }
 

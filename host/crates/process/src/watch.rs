@@ -48,7 +48,7 @@ impl ExceededProcessLimit {
                 bytes >> 20
             ),
             Self::SharedMemory(bytes) => format!(
-                "shared memory grew by more than {} MiB while it ran (`memory_mb` in [{memory_section}] of config.toml, and its folders in memory)",
+                "the shared memory of the machine grew by more than {} MiB while it ran (`memory_mb` in [{memory_section}] of config.toml, plus its folders that are kept in memory)",
                 bytes >> 20
             ),
             Self::Disk(bytes) => format!(
@@ -71,8 +71,8 @@ pub(super) struct ProcessTreeMonitor(Option<Arc<TreeResourceLimits>>);
 struct TreeResourceLimits {
     leader: Pid,
     memory_bytes: u64,
-    /// Bytes of the machine's shared memory at the start of the process, and the number of bytes by
-    /// which it may grow.
+    /// Size of the machine's shared memory at the start of the process, and the maximum growth
+    /// since then, both in bytes.
     shared_bytes: (u64, u64),
     /// Directories, each with the minimum free space of its disk in bytes.
     disks: Vec<(PathBuf, u64)>,
@@ -105,7 +105,7 @@ impl ProcessTreeMonitor {
                 ))
             };
             let in_memory = confinement.folders_in_memory_bytes();
-            let on_disks = if folders.iter().any(|folder| is_in_memory(folder)) {
+            let on_disks = if folders.iter().any(|folder| is_memory_file_system(folder)) {
                 limits.disk_bytes
             } else {
                 0
@@ -122,7 +122,7 @@ impl ProcessTreeMonitor {
         Ok(Self(Some(bounds.map_err(io::Error::other)?)))
     }
 
-    /// Waits until a limit is exceeded, and returns it.
+    /// Waits until the processes exceed a limit, and returns that limit.
     pub(super) async fn find_exceeded_limit(&self) -> ExceededProcessLimit {
         let Some(bounds) = &self.0 else {
             return std::future::pending().await;
@@ -181,14 +181,14 @@ fn free_disk_bytes(folder: &Path) -> Option<u64> {
 }
 
 #[cfg(target_os = "linux")]
-fn is_in_memory(folder: &Path) -> bool {
+fn is_memory_file_system(folder: &Path) -> bool {
     /// `TMPFS_MAGIC`.
     const IN_MEMORY: rustix::fs::FsWord = 0x0102_1994;
     rustix::fs::statfs(folder).is_ok_and(|disk| disk.f_type == IN_MEMORY)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_in_memory(_folder: &Path) -> bool {
+fn is_memory_file_system(_folder: &Path) -> bool {
     false
 }
 

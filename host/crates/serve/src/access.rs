@@ -21,7 +21,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, Method, header};
 use rind_lib::disk;
 
-use crate::connections::ConnectionAccess;
+use crate::connections::ConnectionAuthorization;
 use crate::error::ApiError;
 use crate::pages::PageError;
 use crate::routes::MAX_BODY_BYTES;
@@ -108,7 +108,7 @@ impl ApiAccess {
     }
 
     /// Returns the value of the header `Set-Cookie` if `code` is correct.
-    pub(crate) fn cookie_for_login_code(&self, code: &str) -> Option<String> {
+    pub(crate) fn create_login_cookie(&self, code: &str) -> Option<String> {
         are_secrets_equal(code, &self.code).then(|| {
             format!(
                 "{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/",
@@ -120,7 +120,8 @@ impl ApiAccess {
     /// Whether the header `Host` is one of the server's own names.
     fn is_server_host_name(&self, host: &str) -> bool {
         let Some(port) = self.port else {
-            // Accept every name: the permissions of the socket's file control who can connect.
+            // On a Unix socket, accept every host name: the permissions of the socket's file
+            // control who can connect.
             return true;
         };
         let (name, asked) = match host.rsplit_once(':') {
@@ -171,7 +172,7 @@ pub(crate) async fn check_access(
 ) -> Response {
     match refusal_reason(&access, &request) {
         None => {
-            if let Some(access) = request.extensions().get::<ConnectionAccess>() {
+            if let Some(access) = request.extensions().get::<ConnectionAuthorization>() {
                 access.mark_authorized();
             }
             next.run(request).await
@@ -318,8 +319,8 @@ mod tests {
     fn a_cookie_counts_only_under_the_name_of_the_pages() {
         let folder = tempfile::tempdir().unwrap();
         let access = access(folder.path());
-        assert_eq!(access.cookie_for_login_code("wrong"), None);
-        let cookie = access.cookie_for_login_code(&access.code).unwrap();
+        assert_eq!(access.create_login_cookie("wrong"), None);
+        let cookie = access.create_login_cookie(&access.code).unwrap();
         let mut headers = HeaderMap::new();
         let pair = cookie.split(';').next().unwrap();
         headers.insert(header::COOKIE, format!("a=b; {pair}").parse().unwrap());

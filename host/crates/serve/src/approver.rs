@@ -43,7 +43,7 @@ impl ApiApprover {
     /// Sets the maximum time that a question waits for an answer. After that time, the answer is no
     /// or, for a question of a plugin, the plugin's default.
     #[must_use]
-    pub fn with_answer_time(mut self, time: Option<Duration>) -> Self {
+    pub fn with_question_timeout(mut self, time: Option<Duration>) -> Self {
         self.answer_time = time;
         self
     }
@@ -55,7 +55,7 @@ impl ApiApprover {
         };
         match tokio::time::timeout(time, &mut answer).await {
             Ok(given) => given.ok(),
-            // An answer that arrived just before the receiver was closed still counts.
+            // Accept an answer that arrives after the timeout but before the receiver is closed.
             Err(_) => {
                 answer.close();
                 answer.try_recv().ok()
@@ -63,7 +63,7 @@ impl ApiApprover {
         }
     }
 
-    /// Returns the reason to report if a question was not answered.
+    /// Returns the reason that is reported if a question got no answer.
     fn no_answer_reason(&self) -> String {
         match self.answer_time {
             None => "the question was withdrawn".to_owned(),

@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 /// Maximum number of connections that are open at once.
 const MAX_CONNECTIONS: usize = 512;
 
-/// Timeout for the head of a request. A connection that does not send a complete head in time is
-/// closed.
+/// Timeout for the head of a request, that is, its request line and headers. A connection that does
+/// not send a complete head in time is closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause after a system error while accepting a connection, such as too many open files.
@@ -89,7 +89,7 @@ impl ApiListener {
 
     /// Returns the address of the socket as text.
     #[must_use]
-    pub fn address_text(&self) -> String {
+    pub fn format_address(&self) -> String {
         match &self.socket {
             ApiSocket::Tcp(listener) => match listener.local_addr() {
                 Ok(address) => format!("http://{address}"),
@@ -129,9 +129,9 @@ pub fn check_loopback(address: SocketAddr) -> Result<(), String> {
 
 /// Flag of a connection that is set when the client sends an authorized request over it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ConnectionAccess(Arc<AtomicBool>);
+pub(crate) struct ConnectionAuthorization(Arc<AtomicBool>);
 
-impl ConnectionAccess {
+impl ConnectionAuthorization {
     /// Records that the client has sent an authorized request over the connection.
     pub(crate) fn mark_authorized(&self) {
         self.0.store(true, Ordering::Relaxed);
@@ -140,10 +140,10 @@ impl ConnectionAccess {
 
 /// Open connections, oldest first.
 #[derive(Default)]
-struct OpenConnections(Mutex<VecDeque<OpenConnection>>);
+struct OpenConnections(Mutex<VecDeque<AcceptedConnection>>);
 
-struct OpenConnection {
-    access: ConnectionAccess,
+struct AcceptedConnection {
+    access: ConnectionAuthorization,
     end: CancellationToken,
 }
 
@@ -154,16 +154,16 @@ impl OpenConnections {
     fn add_connection(
         &self,
         cancel: &CancellationToken,
-    ) -> Option<(ConnectionAccess, CancellationToken)> {
+    ) -> Option<(ConnectionAuthorization, CancellationToken)> {
         let mut open = lock(&self.0);
         open.retain(|connection| !connection.end.is_cancelled());
         if open.len() >= MAX_CONNECTIONS {
-            let has_none = |own: &OpenConnection| !own.access.0.load(Ordering::Relaxed);
+            let has_none = |own: &AcceptedConnection| !own.access.0.load(Ordering::Relaxed);
             let oldest = open.iter().position(has_none)?;
             open.remove(oldest)?.end.cancel();
         }
-        let (access, end) = (ConnectionAccess::default(), cancel.child_token());
-        open.push_back(OpenConnection {
+        let (access, end) = (ConnectionAuthorization::default(), cancel.child_token());
+        open.push_back(AcceptedConnection {
             access: access.clone(),
             end: end.clone(),
         });
@@ -181,13 +181,13 @@ pub(crate) async fn serve_connections(
     loop {
         let accepted = tokio::select! {
             () = cancel.cancelled() => return Ok(()),
-            accepted = accept(&listener.socket) => accepted,
+            accepted = accept_connection(&listener.socket) => accepted,
         };
         let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => {
-                // The error concerns one connection, or this process temporarily has no free
-                // descriptors.
+                // The error concerns only one connection, or this process temporarily has no free
+                // descriptors: accept connections again after a pause.
                 tracing::warn!(%error, "a connection to the API cannot be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
@@ -205,18 +205,18 @@ pub(crate) async fn serve_connections(
 }
 
 /// Connection over TCP or a Unix socket.
-trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+trait ApiConnection: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ApiConnection for T {}
 
-async fn accept(socket: &ApiSocket) -> io::Result<Box<dyn Connection>> {
+async fn accept_connection(socket: &ApiSocket) -> io::Result<Box<dyn ApiConnection>> {
     Ok(match socket {
         ApiSocket::Tcp(listener) => Box::new(listener.accept().await?.0),
         ApiSocket::Unix(listener, _) => Box::new(listener.accept().await?.0),
     })
 }
 
-async fn serve_connection(stream: Box<dyn Connection>, router: Router, end: &CancellationToken) {
+async fn serve_connection(stream: Box<dyn ApiConnection>, router: Router, end: &CancellationToken) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)

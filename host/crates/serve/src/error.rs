@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
-use rind_lib::text::error_chain;
+use rind_lib::text::format_error_chain;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message)
     }
 
-    pub(crate) fn no_method() -> Self {
+    pub(crate) fn method_not_allowed() -> Self {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "no-method",
@@ -97,7 +97,7 @@ impl ApiError {
     /// Creates an error of the server itself. Its causes are written to the log and sent to the
     /// caller.
     pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
-        let text = error_chain(error);
+        let text = format_error_chain(error);
         tracing::warn!(error = text, "a request to the API failed");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", text)
     }

@@ -102,7 +102,8 @@ impl EventLog {
         self.last.send_replace(number);
     }
 
-    /// Closes the log. Readers can still read its events.
+    /// Marks the event log as complete. Readers can still read the events in it, and then reach its
+    /// end instead of waiting for further events.
     pub fn close_log(&self) {
         lock(&self.kept).is_closed = true;
         self.last.send_modify(|_| ());
@@ -130,7 +131,7 @@ impl EventLog {
     /// Returns at most `limit` events with numbers after `after`. If `after` is higher than every
     /// number in the log, returns the events from the start of the log.
     #[must_use]
-    pub fn events_after(&self, after: u64, limit: usize) -> EventsAfterNumber {
+    pub fn list_events_after(&self, after: u64, limit: usize) -> EventsAfterNumber {
         let kept = lock(&self.kept);
         // The number comes from another log of the session, written on a machine whose clock was
         // ahead.
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
 
     fn numbers(log: &EventLog, after: u64) -> Vec<u64> {
-        match log.events_after(after, 100) {
+        match log.list_events_after(after, 100) {
             EventsAfterNumber::Events(events) => events.iter().map(|event| event.number).collect(),
             other => panic!("{other:?}"),
         }
@@ -181,7 +182,7 @@ mod tests {
         assert!(numbers(&log, 5003).is_empty());
         log.close_log();
         assert_eq!(numbers(&log, 5002), [5003]);
-        assert_eq!(log.events_after(5003, 1), EventsAfterNumber::Closed);
+        assert_eq!(log.list_events_after(5003, 1), EventsAfterNumber::Closed);
     }
 
     #[test]
@@ -191,7 +192,7 @@ mod tests {
         for _ in 0..6 {
             log.push_event("tool-end", large.clone());
         }
-        let EventsAfterNumber::Gap(at) = log.events_after(0, 100) else {
+        let EventsAfterNumber::Gap(at) = log.list_events_after(0, 100) else {
             panic!("no gap");
         };
         assert_eq!(at, 2);
@@ -207,7 +208,7 @@ mod tests {
         first.push_event("turn-start", String::new());
         let second = EventLog::new(2);
         assert_eq!(
-            second.events_after(first.last_number(), 10),
+            second.list_events_after(first.last_number(), 10),
             EventsAfterNumber::Gap(2000)
         );
     }

@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method, header};
 use rind_lib::session;
-use rind_lib::text::error_chain;
+use rind_lib::text::format_error_chain;
 
 use crate::ApiState;
 use crate::error::ApiError;
@@ -24,7 +24,8 @@ use crate::remote::{RemoteError, RemoteSessionState, RemoteSessions};
 use crate::routes::MAX_BODY_BYTES;
 use crate::routes::questions::QuestionList;
 
-/// Maximum time that a reader of events waits for a new holder of a session with queued inputs.
+/// Maximum time that a reader of events waits until another program opens a session with queued
+/// inputs.
 const NEXT_HOLDER: Duration = Duration::from_secs(25);
 
 /// Maximum time of a single wait for a holder. After each, this server checks again whether inputs
@@ -34,7 +35,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Number of holders that are asked for their questions concurrently.
 const ASKED_AT_ONCE: usize = 16;
 
-/// Media types of a holder's answers that are passed on to the client.
+/// Media types of the answers of a session's holder that the server passes on to the client.
 const SHOWN_TYPES: [&str; 3] = ["application/json", "text/event-stream", "text/html"];
 
 /// Maximum size in bytes of an answer that is not a stream.
@@ -43,8 +44,9 @@ const MAX_ANSWER_BYTES: usize = 128 << 20;
 /// Maximum size in bytes of the list of questions of a session.
 const MAX_QUESTIONS_BYTES: usize = 16 << 20;
 
-/// Returns the id of the session in the path of a request, if the session's holder must answer the
-/// request. Requests that only read the store can be answered by any server.
+/// Returns the id of the session in the path of a request that must be answered by the program that
+/// has the session open. Returns `None` for requests that only read the store, which any server can
+/// answer.
 pub(crate) fn session_id_in_request_path<'p>(method: &Method, path: &'p str) -> Option<&'p str> {
     let (is_api, rest) = match path.strip_prefix("/v1/sessions/") {
         Some(rest) => (true, rest),
@@ -103,7 +105,7 @@ async fn forward_to_holder(
     // The request's body is not `Sync`, so no reference to the request may be kept across an
     // `await`.
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let Some(session) = session_id_to_forward(state, remote, &method, &path).await? else {
+    let Some(session) = find_session_to_forward(state, remote, &method, &path).await? else {
         return Ok(ForwardResult::Own(request));
     };
     if state.sessions.find_open_session(&session).await.is_some() {
@@ -126,16 +128,16 @@ async fn forward_to_holder(
                 return Ok(ForwardResult::Answered(answer));
             }
             Err(RemoteError::NoHolder) => {}
-            // The size limit applies only to forwarded requests. If no program holds the session,
-            // this server answers the request itself.
-            Err(RemoteError::TooLarge(_)) if !remote.is_held(&session).await? => {}
-            // The holder does not answer. Answer from the store, which contains the same data as
-            // the holder.
+            // The size limit applies only to forwarded requests. If no program has the session
+            // open, this server answers the request itself.
+            Err(RemoteError::TooLarge(_)) if !remote.is_session_held(&session).await? => {}
+            // The program that has the session open does not answer. Answer from the store, which
+            // contains the same data as that program.
             Err(RemoteError::Silent(_)) if parts.method == Method::GET && !is_stream => {}
             Err(error) => return Err(error.into()),
         }
-        // Let a reader of events wait for the next holder, so that a page continues with the events
-        // of that holder.
+        // A request for a stream of events waits until another program opens the session, so that a
+        // page continues with the events of that program.
         if !is_stream || Instant::now() >= until || !remote.is_waiting(&session).await? {
             let own = Request::from_parts(parts, Body::from(body));
             return Ok(ForwardResult::Own(own));
@@ -144,9 +146,9 @@ async fn forward_to_holder(
     }
 }
 
-/// Returns the id of the session whose holder must answer a request; `None` if this server must
-/// answer it.
-async fn session_id_to_forward(
+/// Returns the id of the session if the program that has the session open must answer a request;
+/// `None` if this server must answer it.
+async fn find_session_to_forward(
     state: &ApiState,
     remote: &dyn RemoteSessions,
     method: &Method,
@@ -159,7 +161,7 @@ async fn session_id_to_forward(
         let session = session_id_in_request_path(method, path).filter(|_| !is_for_queue);
         return Ok(session.map(str::to_owned));
     };
-    let own = state.sessions.board().open_questions(None);
+    let own = state.sessions.question_board().unanswered_questions(None);
     if own.iter().any(|own| own.id == question) {
         return Ok(None);
     }
@@ -192,7 +194,7 @@ async fn read_complete_holder_answer(answer: Response) -> Result<Response, ApiEr
     }
     let (parts, body) = answer.into_parts();
     let body = to_bytes(body, MAX_ANSWER_BYTES).await.map_err(|error| {
-        let why = error_chain(&error);
+        let why = format_error_chain(&error);
         ApiError::unavailable(format!(
             "the answer of the program that has the session open broke off ({why}); the request may have been carried out"
         ))
@@ -200,8 +202,8 @@ async fn read_complete_holder_answer(answer: Response) -> Result<Response, ApiEr
     Ok(Response::from_parts(parts, Body::from(body)))
 }
 
-/// Removes the headers with which an answer could control the browser, except a few safe ones,
-/// because the holder may be faulty.
+/// Removes all headers of a forwarded answer except a few safe ones, because the program that has
+/// the session open may be faulty and its answer must not control the browser.
 fn remove_unsafe_answer_headers(mut answer: Response) -> Response {
     let given = std::mem::take(answer.headers_mut());
     let text = |name| {
@@ -209,8 +211,8 @@ fn remove_unsafe_answer_headers(mut answer: Response) -> Response {
             .get(name)
             .and_then(|value: &HeaderValue| value.to_str().ok())
     };
-    // Do not allow media types that a page could load as a script. Another layer adds the content
-    // security policy of the pages to every answer.
+    // Do not forward media types that a page could load as a script. A layer of the router adds the
+    // pages' content security policy to every answer.
     let kind = text(header::CONTENT_TYPE).and_then(|kind| kind.split(';').next());
     let is_shown = kind.is_some_and(|kind| SHOWN_TYPES.contains(&kind));
     let is_own_path = text(header::LOCATION).is_some_and(|path| {
@@ -228,7 +230,7 @@ fn remove_unsafe_answer_headers(mut answer: Response) -> Response {
 }
 
 /// Returns the states of the sessions that other programs hold, by session id.
-pub(crate) async fn states_of_remote_sessions(
+pub(crate) async fn remote_session_states(
     state: &ApiState,
 ) -> Result<BTreeMap<String, LiveSessionState>, ApiError> {
     let Some(remote) = &state.remote else {
@@ -245,13 +247,16 @@ pub(crate) async fn states_of_remote_sessions(
     Ok(states.collect())
 }
 
-/// Returns the open questions of all sessions, or only of `session`, including those of other
-/// programs.
-pub(crate) async fn all_questions(
+/// Returns the open questions of all sessions, or only of `session`, including those of sessions
+/// that other programs have open.
+pub(crate) async fn list_open_questions(
     state: &ApiState,
     session: Option<&str>,
 ) -> Result<Vec<OpenQuestion>, ApiError> {
-    let mut questions = state.sessions.board().open_questions(session);
+    let mut questions = state
+        .sessions
+        .question_board()
+        .unanswered_questions(session);
     let Some(remote) = &state.remote else {
         return Ok(questions);
     };
@@ -261,7 +266,7 @@ pub(crate) async fn all_questions(
         is_wanted && !own.questions.is_empty() && session::is_session_id(&own.id)
     });
     let gathered: Vec<Vec<OpenQuestion>> = stream::iter(asked)
-        .map(|own| questions_from_holder(remote.clone(), own.id))
+        .map(|own| fetch_questions_from_holder(remote.clone(), own.id))
         .buffer_unordered(ASKED_AT_ONCE)
         .collect()
         .await;
@@ -272,7 +277,7 @@ pub(crate) async fn all_questions(
 
 /// Returns the questions of a session that another program holds. Returns an empty list if the
 /// program does not answer, for example because it has released the session meanwhile.
-async fn questions_from_holder(
+async fn fetch_questions_from_holder(
     remote: Arc<dyn RemoteSessions>,
     session: String,
 ) -> Vec<OpenQuestion> {

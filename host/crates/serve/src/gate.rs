@@ -13,7 +13,7 @@ use rind_lib::point::payload::TurnSummary;
 /// Refusal to begin a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnGateRefusal {
-    /// Reason for the user, and what the user can do about it.
+    /// Reason for the refusal, in words for the user, and what the user can do about it.
     pub text: String,
     /// Time after which a turn may begin; `None` if the gate could not find out whether turns may
     /// begin.
@@ -38,6 +38,6 @@ pub trait TurnGate: Send + Sync {
     /// Checks whether a turn may begin, and counts it.
     fn begin(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>>;
 
-    /// Records the tokens and the cost of a turn, after it has ended.
+    /// Records the tokens and the cost of a turn that has ended.
     fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()>;
 }

@@ -26,7 +26,7 @@ use crate::live::{LiveSession, LiveSessions};
 use crate::loop_board::LoopBoard;
 use crate::remote::RemoteSessionState;
 use crate::session_task::{SessionWork, TurnRequest};
-use crate::workspaces::{OpenWorkspace, WorkspaceHost, Workspaces};
+use crate::workspaces::{WorkspaceHost, WorkspaceOpener, Workspaces};
 use crate::{ApiState, routes};
 
 /// Reason why a session cannot be opened, or why a turn failed.
@@ -59,7 +59,7 @@ impl SessionHolder {
         let loops = LoopBoard::new(host.hooks.clone());
         let workspaces = Workspaces::new(host, Vec::new(), Arc::new(OtherFoldersRefused));
         let sessions = LiveSessions::new(workspaces)
-            .with_answer_time(Some(answer_time))
+            .with_question_timeout(Some(answer_time))
             .with_only_held_sessions();
         let state = ApiState {
             sessions: Arc::new(sessions),
@@ -75,7 +75,7 @@ impl SessionHolder {
     /// Requires the permission of `gate` for each turn before the turn begins.
     #[must_use]
     pub fn with_gate(self, gate: Arc<dyn TurnGate>) -> Self {
-        self.state.sessions.set_gate(gate);
+        self.state.sessions.set_turn_gate(gate);
         self
     }
 
@@ -83,12 +83,12 @@ impl SessionHolder {
     ///
     /// # Errors
     /// Another program has the session open, or the session cannot be read or created.
-    pub async fn hold(&self, id: &str) -> Result<HeldSession, HeldSessionError> {
-        let live = self.state.sessions.hold_session(id).await?;
+    pub async fn hold_session(&self, id: &str) -> Result<HeldSession, HeldSessionError> {
+        let live = self.state.sessions.get_or_create_session(id).await?;
         Ok(HeldSession { live })
     }
 
-    /// Answers a request about a session. A request about anything else is refused.
+    /// Answers a request about the session `session`. Refuses a request about anything else.
     pub fn answer(
         &self,
         session: &str,
@@ -113,7 +113,11 @@ impl SessionHolder {
     fn may_answer_request(&self, session: &str, method: &Method, uri: &http::Uri) -> bool {
         let path = uri.path();
         if let Some(question) = question_id_in_request_path(method, path) {
-            let open = self.state.sessions.board().open_questions(Some(session));
+            let open = self
+                .state
+                .sessions
+                .question_board()
+                .unanswered_questions(Some(session));
             return open.iter().any(|open| open.id == question);
         }
         let own_questions = format!("/v1/questions?session={session}");
@@ -125,9 +129,13 @@ impl SessionHolder {
     }
 
     /// Returns the states of the sessions that this program has open.
-    pub async fn states(&self) -> Vec<RemoteSessionState> {
-        let questions = self.state.sessions.board().open_questions(None);
-        let open = self.state.sessions.open_sessions().await;
+    pub async fn session_states(&self) -> Vec<RemoteSessionState> {
+        let questions = self
+            .state
+            .sessions
+            .question_board()
+            .unanswered_questions(None);
+        let open = self.state.sessions.list_open_sessions().await;
         open.into_iter()
             .map(|(id, live)| RemoteSessionState {
                 questions: questions
@@ -184,14 +192,14 @@ impl HeldSession {
     /// that turn was interrupted before this program opened the session.
     #[must_use]
     pub fn interrupted_plugin_set(&self, input_id: &str) -> Option<&str> {
-        let turn = self.live.interrupted()?;
+        let turn = self.live.interrupted_turn()?;
         let is_of_input = turn.input_id.as_deref() == Some(input_id);
         turn.plugins.as_deref().filter(|_| is_of_input)
     }
 
     /// Returns a handle that sends text to the turn that [`run_input`](Self::run_input) runs.
     #[must_use]
-    pub fn turn_messenger(&self) -> RunningTurnSender {
+    pub fn running_turn_sender(&self) -> RunningTurnSender {
         RunningTurnSender(self.live.clone())
     }
 
@@ -212,7 +220,7 @@ impl HeldSession {
     }
 }
 
-/// Sends text to the running turn of a held session.
+/// Sends texts to the running turn of a session that this program has open.
 pub struct RunningTurnSender(Arc<LiveSession>);
 
 impl RunningTurnSender {
@@ -226,7 +234,8 @@ impl RunningTurnSender {
     }
 }
 
-/// Releases the running turn when the guard is dropped without being disarmed.
+/// Abandons the running turn and closes the session when the guard is dropped without being
+/// disarmed.
 struct RunningTurnReleaseGuard<'a>(Option<&'a LiveSession>);
 
 impl RunningTurnReleaseGuard<'_> {
@@ -256,9 +265,12 @@ impl From<ApiError> for HeldSessionError {
 /// Refuses every folder, because the program works only in its own folder.
 struct OtherFoldersRefused;
 
-impl OpenWorkspace for OtherFoldersRefused {
+impl WorkspaceOpener for OtherFoldersRefused {
     fn open_host(&self, folder: PathBuf) -> BoxFuture<'_, Result<WorkspaceHost, String>> {
-        let why = format!("{} is not a folder of this program", folder.display());
+        let why = format!(
+            "this program works only in its own workspace, not in {}",
+            folder.display()
+        );
         Box::pin(async { Err(why) })
     }
 }

@@ -47,7 +47,7 @@ pub mod body {
 }
 pub use connections::{ApiListener, check_loopback};
 pub use openapi::openapi;
-pub use pages::session_file::session_file;
+pub use pages::session_file::render_session_page_file;
 pub use redirect::{RedirectPage, receive_redirects};
 
 use access::ApiAccess;
@@ -55,7 +55,7 @@ use live::LiveSessions;
 use loop_board::LoopBoard;
 use loop_turns::ServerTurnRunner;
 use remote::RemoteSessions;
-use workspaces::{OpenWorkspace, WorkspaceHost, Workspaces};
+use workspaces::{WorkspaceHost, WorkspaceOpener, Workspaces};
 
 /// Time in which running turns must end when the server stops.
 const GRACE: Duration = Duration::from_secs(2);
@@ -112,7 +112,7 @@ impl ApiServer {
     pub fn new(
         first: WorkspaceHost,
         folders: Vec<PathBuf>,
-        opener: Arc<dyn OpenWorkspace>,
+        opener: Arc<dyn WorkspaceOpener>,
         access: ApiAccess,
     ) -> Self {
         let loops = LoopBoard::new(first.hooks.clone());
@@ -141,7 +141,7 @@ impl ApiServer {
         self.state.loops.clone()
     }
 
-    /// Lets clients of the API send messages to loops.
+    /// Lets clients of the API send messages to the loops of plugins.
     #[must_use]
     pub fn with_loop_inboxes(mut self, inboxes: LoopInboxes) -> Self {
         self.state.inboxes = inboxes;
@@ -153,7 +153,7 @@ impl ApiServer {
     #[must_use]
     pub fn with_remote_sessions(mut self, remote: Arc<dyn RemoteSessions>) -> Self {
         if let Some(gate) = remote.gate() {
-            self.state.sessions.set_gate(gate);
+            self.state.sessions.set_turn_gate(gate);
         }
         self.state.remote = Some(remote);
         self
@@ -168,7 +168,7 @@ impl ApiServer {
     pub async fn run(self, listener: ApiListener, cancel: &CancellationToken) -> io::Result<()> {
         let router = routes::router(self.state.clone());
         let served = connections::serve_connections(listener, router, cancel).await;
-        let closed = tokio::time::timeout(GRACE, self.state.sessions.close_all()).await;
+        let closed = tokio::time::timeout(GRACE, self.state.sessions.close_all_sessions()).await;
         if closed.is_err() {
             tracing::warn!("sessions did not end within two seconds; they can be resumed");
         }

@@ -48,8 +48,8 @@ pub struct LiveSessions {
     /// Locks by session id, so that two requests do not open the same session concurrently. Opening
     /// reads the complete session, and must not block requests about other sessions.
     opening: std::sync::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
-    /// Read-locked while a session is opened; write-locked by [`close_all`](Self::close_all), so
-    /// that no session is opened afterwards.
+    /// Read-locked while a session is opened; write-locked by
+    /// [`close_all_sessions`](Self::close_all_sessions), so that no session is opened afterwards.
     openings: tokio::sync::RwLock<()>,
     /// Semaphore that limits the number of open sessions to [`MAX_OPEN`]. A permit is acquired
     /// before a session is opened, so that concurrent requests cannot exceed the limit.
@@ -59,7 +59,7 @@ pub struct LiveSessions {
     ending: CancellationToken,
     /// Maximum time for which a question waits for its answer; `None` for no limit.
     answer_time: Option<Duration>,
-    /// Whether only [`hold_session`](Self::hold_session) may open sessions; requests then cannot
+    /// Whether only [`Self::get_or_create_session`] may open sessions; requests then cannot
     /// open any.
     opens_held_only: bool,
     /// Gate that must permit each turn before the turn begins.
@@ -112,7 +112,7 @@ impl LiveSessions {
     }
 
     /// Checks whether the gate would permit a turn to begin now.
-    pub(crate) async fn check_gate(&self) -> Result<(), ApiError> {
+    pub(crate) async fn check_turn_gate(&self) -> Result<(), ApiError> {
         match self.gate.get() {
             Some(gate) => Ok(gate.check().await?),
             None => Ok(()),
@@ -121,11 +121,11 @@ impl LiveSessions {
 
     /// Sets the gate for the turns of sessions that are opened from now on. Only the first call has
     /// an effect.
-    pub(crate) fn set_gate(&self, gate: Arc<dyn TurnGate>) {
+    pub(crate) fn set_turn_gate(&self, gate: Arc<dyn TurnGate>) {
         let _ = self.gate.set(gate);
     }
 
-    /// Permits only [`hold_session`](Self::hold_session) to open sessions. Otherwise, a request
+    /// Permits only [`Self::get_or_create_session`] to open sessions. Otherwise, a request
     /// that arrives after a session was closed would open it again, and the program would not know
     /// that it is open.
     pub(crate) fn with_only_held_sessions(mut self) -> Self {
@@ -135,21 +135,21 @@ impl LiveSessions {
 
     /// Sets the maximum time that a question waits for an answer; after this time it is answered
     /// with no.
-    pub(crate) fn with_answer_time(mut self, time: Option<Duration>) -> Self {
+    pub(crate) fn with_question_timeout(mut self, time: Option<Duration>) -> Self {
         self.answer_time = time;
         self
     }
 
-    /// Returns the store of the sessions of all folders.
+    /// Returns the session store, which all folders share.
     pub(crate) fn store(&self) -> &SessionStore {
-        self.workspaces.first().host.store()
+        self.workspaces.start_folder_host().host.store()
     }
 
     pub(crate) fn workspaces(&self) -> &Workspaces {
         &self.workspaces
     }
 
-    pub(crate) fn board(&self) -> &Arc<QuestionBoard> {
+    pub(crate) fn question_board(&self) -> &Arc<QuestionBoard> {
         &self.board
     }
 
@@ -177,8 +177,8 @@ impl LiveSessions {
     }
 
     /// Returns the states of the open sessions, by session id.
-    pub(crate) async fn open_sessions(&self) -> BTreeMap<String, LiveSessionState> {
-        let waiting = self.board.waiting_sessions();
+    pub(crate) async fn list_open_sessions(&self) -> BTreeMap<String, LiveSessionState> {
+        let waiting = self.board.sessions_with_open_questions();
         let open = self.open.lock().await;
         let live = open.iter().filter(|(_, live)| !live.is_over());
         live.map(|(id, live)| {
@@ -210,17 +210,22 @@ impl LiveSessions {
         turn: LoopTurn,
     ) -> Result<RequestedTurn, ApiError> {
         let how: OpenSession = Arc::new(turn.open_session());
-        let workspace = self.workspaces.first();
+        let workspace = self.workspaces.start_folder_host();
         let live = self.get_or_open(workspace, turn.session(), how).await?;
         live.request_session_work(SessionWork::Loop(Box::new(turn)), true)
     }
 
-    /// Returns a session of the first folder. Opens or creates it if it is not open.
-    pub(crate) async fn hold_session(&self, id: &str) -> Result<Arc<LiveSession>, ApiError> {
+    /// Returns a session of the folder in which the server was started. Opens the session, or
+    /// creates it, if it is not open.
+    pub(crate) async fn get_or_create_session(
+        &self,
+        id: &str,
+    ) -> Result<Arc<LiveSession>, ApiError> {
         let wanted = id.to_owned();
         let how: OpenSession =
             Arc::new(move |builder: SessionBuilder| builder.resume_or_create(&wanted));
-        self.get_or_open(self.workspaces.first(), id, how).await
+        self.get_or_open(self.workspaces.start_folder_host(), id, how)
+            .await
     }
 
     /// Requests that a session continue its interrupted turn.
@@ -241,7 +246,7 @@ impl LiveSessions {
     }
 
     /// Interrupts all turns and closes all sessions.
-    pub async fn close_all(&self) {
+    pub async fn close_all_sessions(&self) {
         self.ending.cancel();
         let _last = self.openings.write().await;
         let open = std::mem::take(&mut *self.open.lock().await);
@@ -258,7 +263,8 @@ impl LiveSessions {
             )),
             None => {
                 let workspace = self.workspaces.host_of_session_folder(id).await?;
-                self.get_or_open(&workspace, id, resume(id)).await
+                self.get_or_open(&workspace, id, open_existing_session(id))
+                    .await
             }
         }
     }
@@ -323,7 +329,7 @@ impl LiveSessions {
         let events = Arc::new(EventLog::new(rind_lib::clock::now_ms()));
         let session_id = Arc::new(OnceLock::new());
         let approver = ApiApprover::new(self.board.clone(), events.clone(), session_id.clone())
-            .with_answer_time(self.answer_time);
+            .with_question_timeout(self.answer_time);
         let (log, hooks) = (events.clone(), workspace.hooks.clone());
         let builder = workspace
             .host
@@ -382,7 +388,11 @@ impl LiveSession {
             cancel: cancel.clone(),
             reply,
         };
-        let send = || self.orders.try_send(order).map_err(unsent_request_error);
+        let send = || {
+            self.orders
+                .try_send(order)
+                .map_err(convert_unsent_request_error)
+        };
         self.shared.turns.add_turn(may_wait, cancel, send)?;
         Ok(RequestedTurn {
             live: self,
@@ -392,7 +402,7 @@ impl LiveSession {
     }
 
     /// Returns the turn that was already interrupted when the session was opened.
-    pub(crate) fn interrupted(&self) -> Option<&InterruptedTurn> {
+    pub(crate) fn interrupted_turn(&self) -> Option<&InterruptedTurn> {
         self.interrupted.as_ref()
     }
 
@@ -405,7 +415,7 @@ impl LiveSession {
     /// (`!is_running`). Returns early if the session stops accepting turns.
     pub(crate) async fn wait_until_turn_state(&self, is_running: bool) {
         tokio::select! {
-            () = self.shared.turns.wait_for(is_running) => {}
+            () = self.shared.turns.wait_until_running_is(is_running) => {}
             () = self.shared.ending.cancelled() => {}
             () = self.orders.closed() => {}
         }
@@ -421,7 +431,8 @@ impl LiveSession {
         self.shared.outputs.running_outputs(n_lines)
     }
 
-    /// Makes the running turn stop at once and store its end. Returns whether a turn was running.
+    /// Makes the running turn stop at once, and store that it ended. Returns whether a turn was
+    /// running.
     pub(crate) fn interrupt_turn(&self) -> bool {
         self.shared.turns.interrupt_turn()
     }
@@ -440,8 +451,8 @@ impl LiveSession {
         })
     }
 
-    /// Drops the running turn without storing its end, so that another program can continue it, and
-    /// closes the session.
+    /// Stops the running turn without writing its end to the session, so that another program can
+    /// continue the turn. Then closes the session.
     pub(crate) fn abandon_turn_and_close(&self) {
         self.shared.release.cancel();
         self.shared.ending.cancel();
@@ -469,12 +480,12 @@ impl LiveSession {
 }
 
 /// Returns a function that opens the existing session `id`.
-fn resume(id: &str) -> OpenSession {
+fn open_existing_session(id: &str) -> OpenSession {
     let wanted = id.to_owned();
     Arc::new(move |builder: SessionBuilder| builder.resume(&wanted))
 }
 
-fn unsent_request_error(error: TrySendError<SessionWorkRequest>) -> ApiError {
+fn convert_unsent_request_error(error: TrySendError<SessionWorkRequest>) -> ApiError {
     match error {
         TrySendError::Full(_) => ApiError::too_many(format!(
             "{MAX_WAITING} inputs are already waiting; try again later"

@@ -65,8 +65,8 @@ impl LoopBoard {
         lock(&self.loops).insert(plugin.to_owned(), row);
     }
 
-    /// Updates the board from an event of a loop's session.
-    pub fn note_event(&self, stamped: &Stamped) {
+    /// Updates the row of the loop from an event of the loop's session.
+    pub fn update_from_event(&self, stamped: &Stamped) {
         match &stamped.event {
             Event::LoopRun {
                 plugin,
@@ -105,8 +105,8 @@ impl LoopBoard {
         }
     }
 
-    /// Returns all loops, by the names of their plugins.
-    pub(crate) fn loop_rows(&self) -> Vec<LoopRow> {
+    /// Returns the rows of all loops, sorted by the names of their plugins.
+    pub(crate) fn build_loop_rows(&self) -> Vec<LoopRow> {
         lock(&self.loops).values().cloned().collect()
     }
 }

@@ -34,8 +34,8 @@ const DEFINITIONS: &str = "#/components/schemas";
 static PACKED: PackedFolder =
     PackedFolder::new(include_bytes!(concat!(env!("OUT_DIR"), "/openapi.tar.zst")));
 
-/// Answers with the packed file `openapi.json`, because the code that generates it would add half a
-/// megabyte to the program.
+/// Answers with the file `openapi.json`, which is packed into the program: the code that generates
+/// the file would add half a megabyte to the program.
 pub(crate) async fn get_openapi() -> impl IntoResponse {
     let json = [(CONTENT_TYPE, "application/json")];
     (json, PACKED.text("openapi.json"))
@@ -78,19 +78,19 @@ fn operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     let mut operations = session_operations(generator);
     operations.extend(turn_operations(generator));
     operations.extend(question_operations(generator));
-    operations.extend(host_operations(generator));
+    operations.extend(list_host_operations(generator));
     operations
 }
 
-fn host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
+fn list_host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     vec![
         ApiOperation {
             query: Some(schema::<plugins::PluginQuery>(generator)),
-            answers: vec![ok_response_entry(json_content::<plugins::PluginList>(
+            answers: vec![build_ok_response(json_content::<plugins::PluginList>(
                 generator,
             ))],
             errors: &["400", "403", "409"],
-            ..operation(
+            ..create_operation(
                 "get",
                 "/plugins",
                 "listPlugins",
@@ -98,10 +98,10 @@ fn host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok_response_entry(json_content::<costs::CostList>(
+            answers: vec![build_ok_response(json_content::<costs::CostList>(
                 generator,
             ))],
-            ..operation(
+            ..create_operation(
                 "get",
                 "/costs",
                 "listCosts",
@@ -109,10 +109,10 @@ fn host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok_response_entry(json_content::<loops::LoopList>(
+            answers: vec![build_ok_response(json_content::<loops::LoopList>(
                 generator,
             ))],
-            ..operation(
+            ..create_operation(
                 "get",
                 "/loops",
                 "listLoops",
@@ -124,7 +124,7 @@ fn host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             body_type: "text/plain",
             answers: vec![("202", "The event waits for the loop", None)],
             errors: &["400", "404", "413", "429"],
-            ..operation(
+            ..create_operation(
                 "post",
                 "/loops/{id}/events",
                 "sendLoopEvent",
@@ -135,7 +135,7 @@ fn host_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             body: Some(schema::<loops::NewMessage>(generator)),
             answers: vec![("202", "The message waits for the loop", None)],
             errors: &["400", "404", "429"],
-            ..operation(
+            ..create_operation(
                 "post",
                 "/loops/{id}/messages",
                 "sendLoopMessage",
@@ -149,11 +149,11 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     vec![
         ApiOperation {
             query: Some(schema::<sessions::ListQuery>(generator)),
-            answers: vec![ok_response_entry(json_content::<sessions::SessionList>(
+            answers: vec![build_ok_response(json_content::<sessions::SessionList>(
                 generator,
             ))],
             errors: &["400", "404"],
-            ..operation(
+            ..create_operation(
                 "get",
                 "/sessions",
                 "listSessions",
@@ -161,10 +161,10 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok_response_entry(json_content::<sessions::WorkspaceList>(
+            answers: vec![build_ok_response(json_content::<sessions::WorkspaceList>(
                 generator,
             ))],
-            ..operation(
+            ..create_operation(
                 "get",
                 "/workspaces",
                 "listWorkspaces",
@@ -179,14 +179,14 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                 Some(json_content::<sessions::MadeSession>(generator)),
             )],
             errors: &["400", "409", "429"],
-            ..operation("post", "/sessions", "createSession", "Make a session")
+            ..create_operation("post", "/sessions", "createSession", "Make a session")
         },
         ApiOperation {
-            answers: vec![ok_response_entry(
+            answers: vec![build_ok_response(
                 json!({"application/json": {"schema": {"type": "object"}}}),
             )],
             errors: &["400", "404"],
-            ..operation(
+            ..create_operation(
                 "get",
                 "/sessions/{id}",
                 "showSession",
@@ -194,10 +194,10 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok_response_entry(json_content::<sessions::Closed>(
+            answers: vec![build_ok_response(json_content::<sessions::Closed>(
                 generator,
             ))],
-            ..operation(
+            ..create_operation(
                 "post",
                 "/sessions/{id}/close",
                 "closeSession",
@@ -205,11 +205,11 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok_response_entry(json_content::<outputs::OutputList>(
+            answers: vec![build_ok_response(json_content::<outputs::OutputList>(
                 generator,
             ))],
             errors: &["404"],
-            ..operation(
+            ..create_operation(
                 "get",
                 "/sessions/{id}/outputs",
                 "listOutputs",
@@ -223,12 +223,12 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
                     "200",
                     "Events as `rind run --json` writes them, each with its number as id; `gap` where some are not kept any more, \
                      `question` and `question-closed` for questions",
-                    Some(event_stream()),
+                    Some(event_stream_schema()),
                 ),
                 ("204", "The session is not open in this server", None),
             ],
             errors: &["400", "404"],
-            ..operation(
+            ..create_operation(
                 "get",
                 "/sessions/{id}/events",
                 "followEvents",
@@ -241,7 +241,9 @@ fn session_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
 fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     let mut turn_answers = || {
         let mut outcome = json_content::<turns::TurnResult>(generator);
-        if let (Value::Object(content), Value::Object(stream)) = (&mut outcome, event_stream()) {
+        if let (Value::Object(content), Value::Object(stream)) =
+            (&mut outcome, event_stream_schema())
+        {
             content.extend(stream);
         }
         vec![
@@ -263,7 +265,7 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             body: Some(schema::<turns::NewTurn>(generator)),
             answers: started,
             errors: &["400", "404", "409", "413", "429"],
-            ..operation(
+            ..create_operation(
                 "post",
                 "/sessions/{id}/turns",
                 "startTurn",
@@ -274,7 +276,7 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             body: Some(schema::<turns::GoOn>(generator)),
             answers: continued,
             errors: &["400", "404", "409", "429"],
-            ..operation(
+            ..create_operation(
                 "post",
                 "/sessions/{id}/continue",
                 "continueTurn",
@@ -283,9 +285,9 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
         },
         ApiOperation {
             body: Some(schema::<turns::SteerBody>(generator)),
-            answers: vec![ok_response_entry(json_content::<turns::Steered>(generator))],
+            answers: vec![build_ok_response(json_content::<turns::Steered>(generator))],
             errors: &["400", "409"],
-            ..operation(
+            ..create_operation(
                 "post",
                 "/sessions/{id}/steer",
                 "steerTurn",
@@ -293,10 +295,10 @@ fn turn_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             )
         },
         ApiOperation {
-            answers: vec![ok_response_entry(json_content::<turns::Interrupted>(
+            answers: vec![build_ok_response(json_content::<turns::Interrupted>(
                 generator,
             ))],
-            ..operation(
+            ..create_operation(
                 "post",
                 "/sessions/{id}/interrupt",
                 "interruptTurn",
@@ -310,11 +312,11 @@ fn question_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     vec![
         ApiOperation {
             query: Some(schema::<questions::QuestionQuery>(generator)),
-            answers: vec![ok_response_entry(json_content::<questions::QuestionList>(
+            answers: vec![build_ok_response(json_content::<questions::QuestionList>(
                 generator,
             ))],
             errors: &["400"],
-            ..operation(
+            ..create_operation(
                 "get",
                 "/questions",
                 "listQuestions",
@@ -325,7 +327,7 @@ fn question_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
             body: Some(schema::<AnswerBody>(generator)),
             answers: vec![("204", "The answer was taken", None)],
             errors: &["400", "404"],
-            ..operation(
+            ..create_operation(
                 "post",
                 "/questions/{id}",
                 "answerQuestion",
@@ -335,7 +337,7 @@ fn question_operations(generator: &mut SchemaGenerator) -> Vec<ApiOperation> {
     ]
 }
 
-fn operation(
+fn create_operation(
     method: &'static str,
     path: &'static str,
     id: &'static str,
@@ -354,7 +356,7 @@ fn operation(
     }
 }
 
-fn ok_response_entry(content: Value) -> (&'static str, &'static str, Option<Value>) {
+fn build_ok_response(content: Value) -> (&'static str, &'static str, Option<Value>) {
     ("200", "OK", Some(content))
 }
 
@@ -366,7 +368,7 @@ fn json_content<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     json!({"application/json": {"schema": schema::<T>(generator)}})
 }
 
-fn event_stream() -> Value {
+fn event_stream_schema() -> Value {
     let text = json!({"type": "string"});
     let event = json!({"type": "object", "properties": {"id": text, "event": text, "data": text}});
     json!({"text/event-stream": {"schema": event}})
@@ -424,8 +426,8 @@ fn query_parameters(query: &Value, generator: &SchemaGenerator) -> Vec<Value> {
     let parameter = |(name, schema): (&String, &Value)| {
         let mut schema = schema.clone();
         let description = schema.get("description").cloned().unwrap_or_default();
-        // An optional parameter is omitted from the query and never sent as null, so remove this
-        // type.
+        // An optional parameter is omitted from the query and never sent as null, so remove the
+        // type `null` from its schema.
         if let Some(Value::Array(types)) = schema.get_mut("type") {
             types.retain(|own| own != "null");
         }

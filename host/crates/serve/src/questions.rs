@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 
-/// Maximum length of an answer's text or reason, in bytes.
+/// Maximum length of the text or the reason in a person's answer to a question, in bytes.
 const MAX_ANSWER_BYTES: usize = 16 << 10;
 
 /// A question that waits for an answer.
@@ -128,7 +128,7 @@ pub(crate) enum QuestionReply {
     Plugin(oneshot::Sender<PersonAnswer>, QuestionKind),
 }
 
-/// Board of all questions that wait for an answer.
+/// Questions of all sessions that wait for an answer.
 pub struct QuestionBoard {
     waiting: Mutex<BTreeMap<String, WaitingQuestion>>,
     version: watch::Sender<u64>,
@@ -146,7 +146,7 @@ impl Default for QuestionBoard {
 impl QuestionBoard {
     /// Returns the open questions of `session`, or of all sessions if it is `None`, oldest first.
     #[must_use]
-    pub fn open_questions(&self, session: Option<&str>) -> Vec<OpenQuestion> {
+    pub fn unanswered_questions(&self, session: Option<&str>) -> Vec<OpenQuestion> {
         let waiting = lock(&self.waiting);
         let all = waiting.values().map(|waiting| &waiting.shown);
         let of_session = all.filter(|shown| session.is_none_or(|id| shown.session == id));
@@ -156,7 +156,7 @@ impl QuestionBoard {
     }
 
     /// Returns the ids of the sessions whose turns wait for an answer.
-    pub(crate) fn waiting_sessions(&self) -> BTreeSet<String> {
+    pub(crate) fn sessions_with_open_questions(&self) -> BTreeSet<String> {
         let waiting = lock(&self.waiting);
         let sessions = waiting.values().map(|waiting| &waiting.shown.session);
         sessions.cloned().collect()
@@ -209,7 +209,9 @@ impl WaitingQuestion {
     fn parse_answer(&self, body: &AnswerBody) -> Result<ParsedAnswer, AnswerError> {
         let reason = body.reason.as_deref().unwrap_or_default();
         if body.answer.len().max(reason.len()) > MAX_ANSWER_BYTES {
-            return reject_answer(format!("an answer has at most {MAX_ANSWER_BYTES} bytes"));
+            return reject_answer(format!(
+                "an answer to a question may have at most {MAX_ANSWER_BYTES} bytes"
+            ));
         }
         match &self.reply {
             QuestionReply::Approval(_) => self.parse_approval(&body.answer, reason),

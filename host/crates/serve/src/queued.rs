@@ -29,7 +29,7 @@ impl ApiState {
     }
 
     /// Returns an error if workers run the turns instead of this server.
-    pub(crate) fn require_turns_in_this_server(&self) -> Result<(), ApiError> {
+    pub(crate) fn require_local_turns(&self) -> Result<(), ApiError> {
         match self.worker_queue() {
             None => Ok(()),
             Some(_) => Err(ApiError::conflict(
@@ -64,7 +64,8 @@ pub(crate) async fn queue_input(
     })
 }
 
-/// Returns an error if the request names a folder, because each worker has its own.
+/// Returns an error if the request names a folder, because each worker runs turns only in the
+/// folder that it was started in.
 pub(crate) fn check_workspace(workspace: Option<&str>) -> Result<(), ApiError> {
     match workspace {
         None => Ok(()),

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::error::ApiError;
 use crate::gate::TurnGate;
 
-/// State of a session that another program holds, as the holder reports it.
+/// State of a session that another program has open, as that program reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteSessionState {
     /// Id of the session.
@@ -41,13 +41,14 @@ pub enum RemoteError {
     /// The request was refused: it is invalid, or not supported in this form.
     #[error("{0}")]
     Refused(String),
-    /// Too many requests or inputs wait already.
+    /// Too many requests or inputs are waiting already.
     #[error("{0}")]
     Full(String),
-    /// The holder does not answer. It may have carried out the request.
+    /// The program that has the session open does not answer. It may have carried out the request.
     #[error("{0}")]
     Silent(String),
-    /// Any other failure. The program may have carried out the request.
+    /// Failure of any other kind. The program that holds the session may have carried out the
+    /// request.
     #[error("{0}")]
     Failed(String),
 }
@@ -63,7 +64,7 @@ pub struct RemoteTurnOutcome {
     pub summary: Value,
 }
 
-/// Connection to the programs that hold sessions. Several requests may call it concurrently.
+/// Connection to the programs that have sessions open. Several requests may use it concurrently.
 pub trait RemoteSessions: Send + Sync {
     /// Sends a request to the holder of a session and returns the holder's response.
     fn ask<'a>(
@@ -73,9 +74,9 @@ pub trait RemoteSessions: Send + Sync {
     ) -> BoxFuture<'a, Result<Response<Body>, RemoteError>>;
 
     /// Whether a program holds a session.
-    fn is_held<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>>;
+    fn is_session_held<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>>;
 
-    /// Waits until a program holds a session, at most for the given time.
+    /// Waits until a program has the session open, at most for the given time.
     fn wait_for_holder<'a>(
         &'a self,
         session: &'a str,
@@ -85,7 +86,8 @@ pub trait RemoteSessions: Send + Sync {
     /// Whether inputs of a session are queued for a program that will run them.
     fn is_waiting<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>>;
 
-    /// Whether workers run all turns. They take inputs from a queue, and this server runs no turns.
+    /// Whether all turns are run by workers, which take the inputs from a queue; this server then
+    /// runs no turns.
     fn has_queue(&self) -> bool;
 
     /// Queues an input for a session. An input whose id was queued before has no effect.
@@ -104,12 +106,13 @@ pub trait RemoteSessions: Send + Sync {
         id: &'a str,
     ) -> BoxFuture<'a, Result<RemoteTurnOutcome, RemoteError>>;
 
-    /// Returns the gate for the turns that run in this program; `None` if turns need no permission.
+    /// Returns the gate that each turn in this program must pass before it begins; `None` if turns
+    /// need no permission.
     fn gate(&self) -> Option<Arc<dyn TurnGate>> {
         None
     }
 
-    /// Returns the states of all sessions that other programs hold.
+    /// Returns the states of all sessions that other programs have open.
     fn states(&self) -> BoxFuture<'_, Result<Vec<RemoteSessionState>, RemoteError>>;
 }
 

@@ -12,7 +12,7 @@ use rind_lib::host::LoopTurn;
 use rind_lib::message::Attachment;
 use rind_lib::point::payload::Source;
 use rind_lib::session;
-use rind_lib::text::error_chain;
+use rind_lib::text::format_error_chain;
 use rind_lib::tool::live::LiveOutputs;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,7 @@ pub(crate) struct TurnRequest {
     pub(crate) input_id: Option<String>,
     pub(crate) answer_schema: Option<AnswerSchema>,
     pub(crate) max_cost_usd: Option<f64>,
-    /// Whether the outcome is sent only after the store has written the end of the turn.
+    /// Whether the turn's outcome is sent only after the store has written the end of the turn.
     pub(crate) is_stored_first: bool,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum SessionWork {
     Loop(Box<LoopTurn>),
 }
 
-/// Requested work, with the channel for its outcome.
+/// Requested work of a session, with the channel for its outcome.
 pub(crate) struct SessionWorkRequest {
     pub(crate) work: SessionWork,
     /// Token that interrupts the turn. The turn then stops at once and stores its end.
@@ -75,7 +75,7 @@ impl TurnError {
     fn new(error: &(dyn std::error::Error + 'static)) -> Self {
         let of_session = rind_lib::host::Error::session_cause(error);
         Self {
-            text: error_chain(error),
+            text: format_error_chain(error),
             is_fenced: matches!(of_session, Some(session::Error::Fenced { .. })),
             refusal: None,
         }
@@ -146,21 +146,22 @@ impl RequestedTurns {
 
     /// Waits until a turn runs or is about to run (`is_running`), or until no turn does
     /// (`!is_running`).
-    pub(crate) async fn wait_for(&self, is_running: bool) {
+    pub(crate) async fn wait_until_running_is(&self, is_running: bool) {
         let mut turns = self.0.subscribe();
         // An error would mean that the sender was dropped, which is impossible while `self` borrows
         // it.
         let _ = turns.wait_for(|turns| turns.is_empty() != is_running).await;
     }
 
-    /// Makes the running turn stop at once and store its end. Returns whether a turn was running.
+    /// Makes the running turn stop at once, and store that it ended. Returns whether a turn was
+    /// running.
     pub(crate) fn interrupt_turn(&self) -> bool {
         let turns = self.0.borrow();
         turns.front().inspect(|cancel| cancel.cancel()).is_some()
     }
 }
 
-/// Parts of an open session that both its task and the requests use.
+/// Parts of an open session that are shared by the session's task and the handlers of API requests.
 #[derive(Clone)]
 pub(crate) struct SharedSession {
     pub(crate) turns: Arc<RequestedTurns>,
@@ -199,8 +200,8 @@ pub(crate) async fn run_session(
                 () = run_requested_work(&mut session, order, &shared) => {}
             },
             Ok(None) => break,
-            // The session is idle. Accept no further orders, but carry out those that were already
-            // sent.
+            // The session is idle. Accept no further requests for work, but carry out those that
+            // were already sent.
             Err(_) => orders.close(),
         }
     }
@@ -208,14 +209,15 @@ pub(crate) async fn run_session(
     if let Err(error) = session.close().await {
         tracing::warn!(
             session = &*id,
-            error = error_chain(&error),
+            error = format_error_chain(&error),
             "a session did not close cleanly"
         );
     }
     shared.events.close_log();
 }
 
-/// Runs a turn. Then runs further turns for texts that arrived too late for the one before.
+/// Runs the requested turn, and then further turns for steering texts that arrived too late for the
+/// turn before.
 async fn run_requested_work(
     session: &mut Session,
     order: SessionWorkRequest,
@@ -226,7 +228,8 @@ async fn run_requested_work(
         cancel,
         reply,
     } = order;
-    // A turn that has already ended only returns its outcome again, so the gate is not asked.
+    // A turn that has already ended only returns its stored outcome, so it runs without asking the
+    // turn gate.
     let is_known = matches!(&work, SessionWork::Turn(order) if has_turn_ended(session, order));
     let turn = async {
         match work {
@@ -239,7 +242,7 @@ async fn run_requested_work(
         true => turn.await,
         false => run_turn_if_gate_permits(shared, turn).await,
     };
-    // An error means that the caller no longer waits for the outcome.
+    // An error of `send` means that the caller no longer waits for the outcome.
     let _ = reply.send(outcome);
     while let Some(text) = take_late_steering_text(shared, &cancel) {
         let order = TurnRequest {
@@ -254,7 +257,7 @@ async fn run_requested_work(
     shared.turns.end_turn();
 }
 
-/// Whether the session has already run the turn of this input to its end.
+/// Whether the session has already run the turn of the input in `order` to its end.
 fn has_turn_ended(session: &Session, order: &TurnRequest) -> bool {
     let id = order.input_id.as_deref();
     let taken = id.and_then(|id| session.stored().taken_input(id));
@@ -285,10 +288,10 @@ async fn run_turn_if_gate_permits(
 /// interruption, the texts are dropped, with an event for each, because the user who interrupted
 /// the turn decides what happens next.
 fn take_late_steering_text(shared: &SharedSession, cancel: &CancellationToken) -> Option<String> {
-    let waiting = shared.steering.waiting().into_iter();
+    let waiting = shared.steering.waiting_texts().into_iter();
     let taken: Vec<(u64, String)> = waiting
         .filter_map(|waiting| {
-            let input = shared.steering.take_back(waiting.number)?;
+            let input = shared.steering.withdraw_queued_text(waiting.number)?;
             Some((waiting.number, input.text))
         })
         .collect();

@@ -1,8 +1,9 @@
 //! Manages the folders that sessions may work in: the one in which the server was started, and
 //! others that the operator names at the start. Requests cannot use any other folder.
 //!
-//! Each folder has its own host with the settings, rules, plugins and skills of that folder. It is
-//! created when the first session of the folder is opened, and kept until the server stops.
+//! Each folder has its own host with the settings, rules, plugins and skills of that folder. The
+//! host of the first folder exists from the start. The host of another folder is created when the
+//! first session of that folder is opened. All hosts are kept until the server stops.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ impl WorkspaceHost {
 }
 
 /// Creates the hosts of the folders that the operator names.
-pub trait OpenWorkspace: Send + Sync {
+pub trait WorkspaceOpener: Send + Sync {
     /// Creates the host of a folder.
     ///
     /// # Errors
@@ -54,16 +55,16 @@ pub trait OpenWorkspace: Send + Sync {
 pub(crate) struct Workspaces {
     first: Arc<WorkspaceHost>,
     others: BTreeMap<PathBuf, OnceCell<Arc<WorkspaceHost>>>,
-    opener: Arc<dyn OpenWorkspace>,
+    opener: Arc<dyn WorkspaceOpener>,
 }
 
 impl Workspaces {
-    /// Creates the set from the host of the folder in which the server was started, and the
-    /// canonical paths of the other folders.
+    /// Creates the server's workspaces. `first` is the host of the folder in which the server was
+    /// started; `folders` has the canonical paths of the other folders.
     pub(crate) fn new(
         first: WorkspaceHost,
         folders: Vec<PathBuf>,
-        opener: Arc<dyn OpenWorkspace>,
+        opener: Arc<dyn WorkspaceOpener>,
     ) -> Self {
         let others = folders.into_iter();
         let others = others.map(|folder| (folder, OnceCell::new())).collect();
@@ -75,7 +76,7 @@ impl Workspaces {
     }
 
     /// Returns the host of the folder in which the server was started.
-    pub(crate) fn first(&self) -> &Arc<WorkspaceHost> {
+    pub(crate) fn start_folder_host(&self) -> &Arc<WorkspaceHost> {
         &self.first
     }
 
@@ -117,7 +118,7 @@ impl Workspaces {
         let (store, folder) = (first.store().clone(), first.workspace().to_owned());
         let wanted = wanted.to_owned();
         let about = run_blocking(move || {
-            Ok(store.workspace_and_model(&store.resolve_in(&wanted, &folder)?)?)
+            Ok(store.read_workspace_and_model(&store.resolve_in_workspace(&wanted, &folder)?)?)
         })
         .await?;
         if about.workspace.as_os_str().is_empty() {

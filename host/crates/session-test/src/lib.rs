@@ -25,19 +25,19 @@ mod writers;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use rind_lib::session::{Error, Journal, Position, SessionAddress, Sessions};
-use rind_lib::text::error_chain;
+use rind_lib::session::{Error, FramePosition, Journal, SessionAddress, Sessions};
+use rind_lib::text::format_error_chain;
 
 /// Two handles of one store that is empty when a check begins.
 #[derive(Clone, Debug)]
-pub struct StoreHandles {
+pub struct TwoStoreHandles {
     /// Handle of the first program, which writes.
     pub own: Arc<dyn Sessions>,
     /// Handle of a second program on the same store.
     pub other: Arc<dyn Sessions>,
 }
 
-impl StoreHandles {
+impl TwoStoreHandles {
     /// Creates a pair of handles. Both may be clones of the same value if the store cannot be
     /// opened twice.
     pub fn new(own: impl Sessions + 'static, other: impl Sessions + 'static) -> Self {
@@ -51,9 +51,9 @@ impl StoreHandles {
 /// A property that a store must have.
 #[derive(Clone, Copy)]
 pub struct StoreCheck {
-    /// Name of the property, as a sentence with `_` for spaces.
+    /// Name of the property: a sentence with `_` instead of spaces.
     pub name: &'static str,
-    check: fn(&StoreHandles) -> Checked,
+    check: fn(&TwoStoreHandles) -> Checked,
 }
 
 impl StoreCheck {
@@ -61,7 +61,7 @@ impl StoreCheck {
     ///
     /// # Errors
     /// The store does not have the property. The text contains the expected and the found value.
-    pub fn run(&self, store: &StoreHandles) -> Result<(), String> {
+    pub fn run(&self, store: &TwoStoreHandles) -> Result<(), String> {
         (self.check)(store).map_err(|why| format!("{}: {why}", self.name))
     }
 }
@@ -114,14 +114,14 @@ pub const CHECKS: &[StoreCheck] = checks![
 ];
 
 /// Parses the address of a session that a check uses.
-fn address(text: &str) -> Result<SessionAddress, String> {
+fn parse_session_address(text: &str) -> Result<SessionAddress, String> {
     SessionAddress::parse(text).ok_or_else(|| format!("`{text}` is no address"))
 }
 
 /// Returns the value of a successful result, or a description of the error that names the operation
 /// `what`.
-fn named_result<T>(what: &str, result: Result<T, Error>) -> Result<T, String> {
-    result.map_err(|error| format!("to {what} failed: {}", error_chain(&error)))
+fn name_failed_operation<T>(what: &str, result: Result<T, Error>) -> Result<T, String> {
+    result.map_err(|error| format!("to {what} failed: {}", format_error_chain(&error)))
 }
 
 /// Checks that two values are equal; `what` names the value in the error.
@@ -141,7 +141,7 @@ fn check_refused<T>(
     match result {
         Err(error) if is_expected(&error) => Ok(()),
         Err(error) => Err(format!("{what}: another error was expected, not `{error}`")),
-        Ok(_) => Err(format!("{what}: this must fail, and did not")),
+        Ok(_) => Err(format!("{what}: this call must fail, but it succeeded")),
     }
 }
 
@@ -157,29 +157,29 @@ fn is_existing_session_error(error: &Error) -> bool {
     matches!(error, Error::Exists { .. })
 }
 
-/// Creates a session with these frames and closes it.
+/// Creates a session, appends `frames` to its journal, and closes it.
 fn write_session(
     store: &dyn Sessions,
     at: &str,
     frames: &[&str],
 ) -> Result<SessionAddress, String> {
-    let at = address(at)?;
-    let mut journal = named_result("create a session", store.create(&at))?;
-    append_all(&mut *journal, frames)?;
-    named_result("sync", journal.sync())?;
+    let at = parse_session_address(at)?;
+    let mut journal = name_failed_operation("create a session", store.create(&at))?;
+    append_all_frames(&mut *journal, frames)?;
+    name_failed_operation("sync", journal.sync())?;
     Ok(at)
 }
 
-fn append_all(journal: &mut dyn Journal, frames: &[&str]) -> Checked {
+fn append_all_frames(journal: &mut dyn Journal, frames: &[&str]) -> Checked {
     for frame in frames {
-        named_result("append a frame", journal.append(frame.as_bytes()))?;
+        name_failed_operation("append a frame", journal.append(frame.as_bytes()))?;
     }
     Ok(())
 }
 
 /// Returns all lines of a session as text.
 fn read_session_text(store: &dyn Sessions, at: &SessionAddress) -> Result<String, String> {
-    let bytes = named_result("read a session", store.read(at, Position::START))?;
+    let bytes = name_failed_operation("read a session", store.read(at, FramePosition::START))?;
     String::from_utf8(bytes).map_err(|error| error.to_string())
 }
 

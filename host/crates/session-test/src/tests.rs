@@ -10,48 +10,48 @@ use rind_lib::session::{
 
 use super::*;
 
-fn failures(make: impl Fn() -> StoreHandles) -> Vec<String> {
+fn failed_checks(make: impl Fn() -> TwoStoreHandles) -> Vec<String> {
     let failed = CHECKS.iter().filter_map(|check| check.run(&make()).err());
     failed.collect()
 }
 
 #[test]
-fn the_files_of_the_host_pass() {
+fn the_session_store_in_files_passes_all_checks() {
     let root = tempfile::tempdir().unwrap();
     let made = std::cell::Cell::new(0);
     let new = || {
         made.set(made.get() + 1);
         let folder = root.path().join(made.get().to_string());
-        StoreHandles::new(SessionFiles::new(&folder), SessionFiles::new(&folder))
+        TwoStoreHandles::new(SessionFiles::new(&folder), SessionFiles::new(&folder))
     };
-    assert_eq!(failures(new), Vec::<String>::new());
+    assert_eq!(failed_checks(new), Vec::<String>::new());
     let new = || {
         made.set(made.get() + 1);
-        let files = SessionFiles::new(root.path().join(made.get().to_string())).unsynced();
-        StoreHandles::new(files.clone(), files)
+        let files = SessionFiles::new(root.path().join(made.get().to_string())).without_disk_sync();
+        TwoStoreHandles::new(files.clone(), files)
     };
-    assert_eq!(failures(new), Vec::<String>::new());
+    assert_eq!(failed_checks(new), Vec::<String>::new());
 }
 
 #[test]
-fn sessions_in_memory_pass() {
+fn the_in_memory_session_store_passes_all_checks() {
     let new = || {
         let store = MemorySessions::default();
-        StoreHandles::new(store.clone(), store)
+        TwoStoreHandles::new(store.clone(), store)
     };
-    assert_eq!(failures(new), Vec::<String>::new());
+    assert_eq!(failed_checks(new), Vec::<String>::new());
 }
 
 /// Deliberate fault of the store under test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum StoreFault {
-    /// A session can be opened by several writers.
+    /// Several writers can open one session at the same time.
     NoLock,
-    /// Frames that wait to be appended are lost.
+    /// The store loses frames that wait to be appended.
     LosesWaiting,
     /// A page of the session list repeats the last session of the page before.
     RepeatsPage,
-    /// A fork gets none of the values of its session.
+    /// A fork of a session contains none of the session's values.
     ForkWithoutValues,
     /// Removed sessions come back.
     KeepsRemoved,
@@ -75,7 +75,7 @@ impl Journal for LosingJournal {
         Ok(())
     }
 
-    fn end(&self) -> Position {
+    fn end(&self) -> FramePosition {
         self.0.end()
     }
 
@@ -111,14 +111,14 @@ impl Sessions for FaultyStore {
         match self.0.open(at) {
             Err(Error::Locked { .. }) if self.1 == StoreFault::NoLock => Ok(OpenedJournal {
                 journal: MemorySessions::default().create(at)?,
-                lines: self.0.read(at, Position::START)?,
+                lines: self.0.read(at, FramePosition::START)?,
                 notices: Vec::new(),
             }),
             opened => opened,
         }
     }
 
-    fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error> {
+    fn read(&self, at: &SessionAddress, from: FramePosition) -> Result<Vec<u8>, Error> {
         self.0.read(at, from)
     }
 
@@ -189,9 +189,9 @@ fn each_fault_of_a_store_is_found_by_name() {
     ] {
         let new = || {
             let store = FaultyStore(MemorySessions::default(), fault);
-            StoreHandles::new(store.clone(), store)
+            TwoStoreHandles::new(store.clone(), store)
         };
-        let found = failures(new);
+        let found = failed_checks(new);
         let is_named = found.iter().any(|text| text.starts_with(expected));
         assert!(is_named, "{fault:?}: {found:?}");
     }

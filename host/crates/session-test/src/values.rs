@@ -2,9 +2,9 @@
 
 use rind_lib::session::{BlobKind, SessionBlobs};
 
-use crate::{Checked, StoreHandles, check_equal, named_result, write_session};
+use crate::{Checked, TwoStoreHandles, check_equal, name_failed_operation, write_session};
 
-pub(crate) fn a_value_is_kept_under_its_hash(store: &StoreHandles) -> Checked {
+pub(crate) fn a_value_is_kept_under_its_hash(store: &TwoStoreHandles) -> Checked {
     let at = write_session(&*store.own, "one", &["1\n"])?;
     for kind in [BlobKind::Content, BlobKind::State] {
         let (own, other) = (store.own.blobs(&at, kind), store.other.blobs(&at, kind));
@@ -18,45 +18,49 @@ pub(crate) fn a_value_is_kept_under_its_hash(store: &StoreHandles) -> Checked {
             return Err("the store returned a value that was not stored".to_owned());
         }
         for _ in 0..2 {
-            named_result("keep a value", own.put(&name, text.as_bytes()))?;
-            named_result("keep an empty value", own.put(&of_empty, b""))?;
+            name_failed_operation("keep a value", own.put(&name, text.as_bytes()))?;
+            name_failed_operation("keep an empty value", own.put(&of_empty, b""))?;
         }
         check_equal(
             "value",
-            &named_result("get a value", other.get(&name))?,
+            &name_failed_operation("get a value", other.get(&name))?,
             &text.clone().into_bytes(),
         )?;
         check_equal(
             "value",
-            &named_result("get a value", other.get(&of_empty))?,
+            &name_failed_operation("get a value", other.get(&of_empty))?,
             &Vec::new(),
         )?;
         check_equal("length", &other.length(&name), &Some(text.len() as u64))?;
         check_equal(
             "total",
-            &named_result("add up", other.total())?,
+            &name_failed_operation("add up", other.total())?,
             &(text.len() as u64),
         )?;
         let mut names = vec![name.clone(), of_empty.clone()];
         names.sort();
-        check_equal("names", &named_result("list names", other.names())?, &names)?;
+        check_equal(
+            "names",
+            &name_failed_operation("list names", other.names())?,
+            &names,
+        )?;
         own.release(&of_empty);
         check_equal(
             "the other value",
-            &named_result("get a value", own.get(&name))?.len(),
+            &name_failed_operation("get a value", own.get(&name))?.len(),
             &text.len(),
         )?;
-        named_result("keep it again", own.put(&of_empty, b""))?;
+        name_failed_operation("keep it again", own.put(&of_empty, b""))?;
         check_equal(
             "value",
-            &named_result("get a value", other.get(&of_empty))?,
+            &name_failed_operation("get a value", other.get(&of_empty))?,
             &Vec::new(),
         )?;
     }
     Ok(())
 }
 
-pub(crate) fn a_name_that_is_no_hash_is_refused(store: &StoreHandles) -> Checked {
+pub(crate) fn a_name_that_is_no_hash_is_refused(store: &TwoStoreHandles) -> Checked {
     let at = write_session(&*store.own, "one", &["1\n"])?;
     let blobs = store.own.blobs(&at, BlobKind::State);
     let upper = SessionBlobs::text_blob_id("x").to_uppercase();
@@ -82,13 +86,13 @@ pub(crate) fn a_name_that_is_no_hash_is_refused(store: &StoreHandles) -> Checked
 }
 
 pub(crate) fn values_of_one_kind_or_session_are_not_those_of_another(
-    store: &StoreHandles,
+    store: &TwoStoreHandles,
 ) -> Checked {
     let one = write_session(&*store.own, "one", &["1\n"])?;
     let two = write_session(&*store.own, "two", &["1\n"])?;
     let name = SessionBlobs::text_blob_id("x");
     let content = store.own.blobs(&one, BlobKind::Content);
-    named_result("keep a value", content.put(&name, b"x"))?;
+    name_failed_operation("keep a value", content.put(&name, b"x"))?;
     let others = [
         store.own.blobs(&one, BlobKind::State),
         store.own.blobs(&two, BlobKind::Content),
@@ -97,14 +101,14 @@ pub(crate) fn values_of_one_kind_or_session_are_not_those_of_another(
         check_equal("length elsewhere", &other.length(&name), &None)?;
         check_equal(
             "total elsewhere",
-            &named_result("add up", other.total())?,
+            &name_failed_operation("add up", other.total())?,
             &0,
         )?;
         other.release(&name);
     }
     check_equal(
         "value",
-        &named_result("get a value", content.get(&name))?,
+        &name_failed_operation("get a value", content.get(&name))?,
         &b"x".to_vec(),
     )
 }

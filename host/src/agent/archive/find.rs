@@ -2,7 +2,7 @@
 //! subagents, and turns that compaction removed without archiving them.
 //!
 //! Every search reads the transcripts from their files, one at a time, so that results are never
-//! outdated and no transcript stays in memory. Start from [`search_all`].
+//! outdated and no transcript stays in memory. Start from [`search_transcripts`].
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -14,9 +14,11 @@ use super::passages::{PassageSearch, TranscriptPassage};
 use super::transcript::messages_of_entries;
 use crate::agent::scope::TurnScope;
 use crate::message::Message;
-use crate::session::{Child, CompactedTurn, Position, SessionLocation, compacted_turns};
+use crate::session::{
+    ChildSession, CompactedTurn, FramePosition, SessionLocation, compacted_turns,
+};
 use crate::text::clean_line;
-use crate::text::error_chain;
+use crate::text::format_error_chain;
 
 /// Prefix of the id of a turn that compaction removed and that is not archived.
 const TURN: &str = "turn-";
@@ -31,8 +33,9 @@ const MAX_ERRORS: usize = 5;
 /// removed are searched; in the session of a parent agent, only the subagents.
 struct SearchedSession {
     place: SessionLocation,
-    children: Vec<Child>,
-    /// Ids of the messages in the agent's conversation; `None` for the session of a parent agent.
+    children: Vec<ChildSession>,
+    /// Ids of the messages that are still in the agent's conversation; `None` for the session of a
+    /// parent agent.
     here: Option<HashSet<String>>,
 }
 
@@ -59,7 +62,10 @@ impl SearchedTranscripts {
 ///
 /// # Errors
 /// The query has no words, or the search was interrupted.
-pub(super) async fn search_all(scopes: &[Arc<TurnScope>], wanted: &str) -> Result<String, String> {
+pub(super) async fn search_transcripts(
+    scopes: &[Arc<TurnScope>],
+    wanted: &str,
+) -> Result<String, String> {
     let search = PassageSearch::new(wanted);
     let search = search.ok_or_else(|| "`search` needs a word of letters or digits".to_owned())?;
     let sessions: Vec<SearchedSession> = scopes
@@ -107,7 +113,9 @@ fn run_search(
                         search.add_transcript(searched.names.len(), &messages_of_entries(entries));
                         searched.names.push(name);
                     }
-                    Err(error) => searched.add_error(format!("{name}: {}", error_chain(&error))),
+                    Err(error) => {
+                        searched.add_error(format!("{name}: {}", format_error_chain(&error)))
+                    }
                 }
                 match cancel.is_cancelled() {
                     true => ControlFlow::Break(()),
@@ -136,8 +144,9 @@ fn find_turns_removed_by_compaction(
     place: &SessionLocation,
     here: &HashSet<String>,
 ) -> Result<Vec<CompactedTurn>, String> {
-    let entries = place.entries_since(Position::START);
-    let entries = entries.map_err(|error| format!("this session: {}", error_chain(&error)))?;
+    let entries = place.entries_since(FramePosition::START);
+    let entries =
+        entries.map_err(|error| format!("this session: {}", format_error_chain(&error)))?;
     Ok(compacted_turns(entries, |id| here.contains(id)))
 }
 
@@ -173,7 +182,9 @@ fn describe_search_result(
     }
     let n_more = searched.n_errors - searched.errors.len();
     if n_more > 0 {
-        out.push_str(&format!("\n\n[{n_more} more cannot be searched]"));
+        out.push_str(&format!(
+            "\n\n[{n_more} more transcripts cannot be searched]"
+        ));
     }
     out
 }
@@ -195,7 +206,7 @@ fn escape_headings(text: &str) -> String {
 ///
 /// # Errors
 /// The session cannot be read.
-pub(super) async fn read_turn_removed_by_compaction(
+pub(super) async fn read_compacted_turn(
     scope: &Arc<TurnScope>,
     id: &str,
 ) -> Result<Option<Vec<Message>>, String> {

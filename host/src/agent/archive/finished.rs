@@ -3,18 +3,18 @@
 use std::collections::HashSet;
 
 use crate::message::Message;
-use crate::session::{self, Body, Entry, Position, Session, SessionLocation};
+use crate::session::{self, Body, Entry, FramePosition, Session, SessionLocation};
 
 pub(super) struct FinishedTurn {
-    /// Entries that are copied to the holder.
+    /// Entries that are copied to the holder, the subagent that will contain the archived turn.
     pub(super) entries: Vec<Entry>,
     /// All messages of the turn, including those that compaction removed from the conversation.
     pub(super) messages: Vec<Message>,
     /// Whether the turn must not be archived, because it is already archived or the user has taken
     /// it back.
     pub(super) is_settled: bool,
-    /// Ids by which the turn is found in the conversation: of its messages, and of the summaries
-    /// that replaced only these messages.
+    /// Ids by which the turn is recognized in the conversation: those of its messages, and those of
+    /// summaries that replaced messages of this turn only.
     own: HashSet<String>,
 }
 
@@ -24,10 +24,10 @@ impl FinishedTurn {
     pub(super) fn read_turn(
         place: &SessionLocation,
         turn: u32,
-        from: Position,
+        from: FramePosition,
     ) -> Result<Self, session::Error> {
         let all = place.entries_since(from)?;
-        let settled = moved_or_withdrawn_message_ids(&all);
+        let settled = collect_removed_message_ids(&all);
         let mut entries = entries_of_turn(all, turn);
         let (mut own, mut messages) = (HashSet::new(), Vec::new());
         for entry in &entries {
@@ -57,7 +57,7 @@ impl FinishedTurn {
     }
 
     /// Returns the messages of the turn that are still in the conversation.
-    pub(super) fn remaining_messages(&self, session: &Session) -> Vec<Message> {
+    pub(super) fn list_remaining_messages(&self, session: &Session) -> Vec<Message> {
         let mut slice = session.messages();
         slice.retain(|message| self.own.contains(&message.id));
         slice
@@ -71,7 +71,7 @@ impl FinishedTurn {
 }
 
 /// Returns the ids of the messages that were moved to a holder or that the user has taken back.
-fn moved_or_withdrawn_message_ids(entries: &[Entry]) -> HashSet<String> {
+fn collect_removed_message_ids(entries: &[Entry]) -> HashSet<String> {
     let removed = entries.iter().filter_map(|entry| match &entry.body {
         Body::Replaced {
             reason,

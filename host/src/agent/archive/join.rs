@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::finished::FinishedTurn;
 use super::prepare::{ArchivePreparationTask, MAX_TRIES, NotArchivedReason, PreparedArchive};
-use super::trigger::{self, ArchivalFacts};
+use super::trigger::{self, TurnArchivalFacts};
 use crate::agent::compact::CompactionState;
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::AgentSpec;
@@ -20,8 +20,8 @@ use crate::message::{Message, unanswered_calls};
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::{FailureReport, Slice, StopReason};
-use crate::session::{self, Body, DueTurn, Position, Session, SessionSpec};
-use crate::text::error_chain;
+use crate::session::{self, Body, FramePosition, Session, SessionSpec, TurnToArchive};
+use crate::text::format_error_chain;
 
 /// Task that moves a turn to its holder. Returns the id of the holder and the removed messages, or
 /// the number of messages and the error.
@@ -30,22 +30,23 @@ type MoveTask = JoinHandle<Result<(String, Slice), (u32, session::Error)>>;
 /// Maximum time to wait for a summary that is being written when a session closes.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
-/// Queue of an agent's turns to archive: those that are prepared while the current turn runs, and
-/// the one that is being moved.
+/// Queue of an agent's turns that are to be archived: those that are prepared while the current
+/// turn runs, and the one whose messages are being moved to its holder.
 #[derive(Default)]
 pub(in crate::agent) struct ArchiveQueue {
-    /// Earlier turns that are being prepared in the background.
+    /// Task that prepares earlier turns for archiving in the background, if one is running.
     preparing: Option<ArchivePreparationTask>,
-    /// Turn that is being moved to its holder.
+    /// Task that moves the messages of a turn to the turn's holder, if one is running.
     moving: Option<MoveTask>,
     /// Positions in the session at which the due turns of this process begin, by turn number. Each
     /// turn is read from its position, because reading from the start of the session would take
     /// longer with every turn.
-    begins_at: BTreeMap<u32, Position>,
+    begins_at: BTreeMap<u32, FramePosition>,
 }
 
 impl ArchiveQueue {
-    /// Starts to prepare the due turns in the background while the turn `scope` runs.
+    /// Starts to prepare the turns that are due for archiving, in the background while the turn
+    /// `scope` runs.
     pub(in crate::agent) fn begin_archiving(&mut self, spec: &AgentSpec, scope: &Arc<TurnScope>) {
         if !spec.config.archival.enabled || self.preparing.is_some() {
             return;
@@ -58,9 +59,10 @@ impl ArchiveQueue {
         self.begins_at = begins_at.collect();
         if !due.is_empty() {
             let due = due.into_iter().map(|due| {
-                // A turn without a position was recorded as due by an earlier process.
+                // If the turn has no entry in `begins_at`, an earlier process recorded it as due;
+                // search the session from its start.
                 let from = self.begins_at.get(&due.turn).copied();
-                (due, from.unwrap_or(Position::START))
+                (due, from.unwrap_or(FramePosition::START))
             });
             self.preparing = Some(ArchivePreparationTask::begin_preparing_turns(
                 scope,
@@ -75,7 +77,7 @@ impl ArchiveQueue {
         &mut self,
         scope: &Arc<TurnScope>,
         compaction: &CompactionState,
-        begins_at: Position,
+        begins_at: FramePosition,
         stop: StopReason,
     ) {
         let spec = &scope.spec;
@@ -90,7 +92,7 @@ impl ArchiveQueue {
             Err(_) => return,
         };
         let n_calls = finished.messages.iter().flat_map(Message::tool_calls);
-        let facts = ArchivalFacts {
+        let facts = TurnArchivalFacts {
             depth: spec.depth,
             stop,
             n_calls: n_calls.count(),
@@ -109,15 +111,15 @@ impl ArchiveQueue {
         }
     }
 
-    /// Archives the turns that are prepared. Must be called only while the turn `scope` has no
-    /// unanswered call and no running request.
+    /// Archives the turns whose summaries are prepared. Must be called only while the turn `scope`
+    /// has no unanswered call and no running request.
     pub(in crate::agent) async fn archive_turns_that_are_prepared(
         &mut self,
         spec: &AgentSpec,
         scope: &Arc<TurnScope>,
         compaction: &mut CompactionState,
     ) {
-        // Finish a move that an interrupted turn left incomplete.
+        // Finish the move of a turn to its holder that an interrupted turn left incomplete.
         self.finish_moving_turn(spec, scope, compaction).await;
         let Some(archiving) = &self.preparing else {
             return;
@@ -125,7 +127,7 @@ impl ArchiveQueue {
         // Read `is_over` before taking the prepared turns, so that turns that become ready in
         // between are handled at the next call.
         let is_over = archiving.is_over();
-        let ready = archiving.take_ready_turns();
+        let ready = archiving.take_prepared_archives();
         if is_over {
             self.preparing = None;
         }
@@ -135,15 +137,15 @@ impl ArchiveQueue {
         }
     }
 
-    /// Waits until all turns of the batch are prepared.
+    /// Waits until the turns that are being prepared for archiving in the background are prepared.
     pub(in crate::agent) async fn wait_for_archives(&mut self) {
         if let Some(preparing) = &mut self.preparing {
             preparing.wait_for_prepared_turns().await;
         }
     }
 
-    /// Waits for the preparation when the session is closed, at most for [`CLOSE_GRACE`]. Returns
-    /// whether anything was being prepared.
+    /// Waits, when the session is closed, until the turns are prepared for archiving, at most for
+    /// [`CLOSE_GRACE`]. Returns whether any turn was being prepared.
     pub(in crate::agent) async fn wait_for_preparation_before_close(
         &mut self,
         scope: &TurnScope,
@@ -159,7 +161,7 @@ impl ArchiveQueue {
         true
     }
 
-    /// Cancels the preparation. The turns stay due.
+    /// Cancels the background preparation of turns for archiving. The turns remain to be archived.
     pub(in crate::agent) async fn stop_archiving(&mut self) {
         if let Some(mut archiving) = self.preparing.take() {
             archiving.stop_preparing_turns().await;
@@ -176,9 +178,9 @@ impl ArchiveQueue {
         let session = spec.session.clone();
         let due = prepared.due.clone();
         if prepared.finished.is_settled {
-            return record_archive_try(&session, &due, true);
+            return record_due_turn_attempt(&session, &due, true);
         }
-        let mut slice = prepared.finished.remaining_messages(&session);
+        let mut slice = prepared.finished.list_remaining_messages(&session);
         // Compaction has removed the turn from the conversation, but the session file still has the
         // turn for the holder.
         let is_compacted = slice.is_empty();
@@ -219,7 +221,7 @@ impl ArchiveQueue {
             let holder = prepared.holder.agent.clone();
             let result = move_turn_to_holder(&session, &of_holder, prepared, &slice, stays);
             if result.is_err() {
-                record_archive_try(&session, &due, due.tries + 1 >= MAX_TRIES);
+                record_due_turn_attempt(&session, &due, due.tries + 1 >= MAX_TRIES);
             }
             result
                 .map(|()| (holder, slice))
@@ -228,7 +230,8 @@ impl ArchiveQueue {
         self.finish_moving_turn(spec, scope, compaction).await;
     }
 
-    /// Waits for the turn that is being moved, if there is one, and reports the outcome.
+    /// Waits until the turn that is being moved to its holder was moved, if there is such a turn.
+    /// Reports the outcome.
     async fn finish_moving_turn(
         &mut self,
         spec: &AgentSpec,
@@ -279,15 +282,15 @@ async fn report_turn_not_archived(
     let session = &spec.session;
     let why = match summary {
         Err(NotArchivedReason::Refused(why)) => {
-            record_archive_try(session, &due, true);
+            record_due_turn_attempt(session, &due, true);
             why
         }
         Err(NotArchivedReason::Later(why)) => {
-            record_archive_try(session, &due, false);
-            format!("there is no summary yet: {why}; the next turn tries again")
+            record_due_turn_attempt(session, &due, false);
+            format!("its summary is not written yet: {why}; the next turn tries again")
         }
         Err(NotArchivedReason::Failed(error)) => {
-            record_archive_try(session, &due, due.tries + 1 >= MAX_TRIES);
+            record_due_turn_attempt(session, &due, due.tries + 1 >= MAX_TRIES);
             return report_session_error(spec, scope, messages, error).await;
         }
         Ok(_) => return,
@@ -304,14 +307,15 @@ fn emit_turn_not_archived(spec: &AgentSpec, messages: u32, why: String) {
     });
 }
 
-/// Reports an error of the session. If the turn was due, it stays due.
+/// Reports an error of the session as the reason why a turn was not archived. A turn that was due
+/// to be archived stays due.
 async fn report_session_error(
     spec: &AgentSpec,
     scope: &Arc<TurnScope>,
     messages: u32,
     error: session::Error,
 ) {
-    let why = error_chain(&error);
+    let why = format_error_chain(&error);
     emit_turn_not_archived(spec, messages, why.clone());
     let report = FailureReport {
         where_: "session".to_owned(),
@@ -335,14 +339,14 @@ pub(in crate::agent) fn warn_summary_style(spec: &AgentSpec) {
         spec.events.emit(Event::notice(
             Level::Warn,
             format!(
-                "archival.summary.style = \"structured\" does not work well with {provider}: summaries are paragraphs"
+                "archival.summary.style = \"structured\" does not work well with {provider}, so summaries are written as paragraphs"
             ),
         ));
     }
 }
 
 /// Records an attempt to archive a due turn. `is_over` is whether this is the last attempt.
-fn record_archive_try(session: &Session, due: &DueTurn, is_over: bool) {
+fn record_due_turn_attempt(session: &Session, due: &TurnToArchive, is_over: bool) {
     record_archive_attempt(session, due.turn, &due.reason, due.tries + 1, is_over);
 }
 
@@ -368,9 +372,9 @@ struct MessagesBesideSummary {
     again: Vec<Message>,
 }
 
-/// Writes a turn to the session file of its holder, then replaces the turn's messages in the
-/// conversation by `stays` and the summary. `stays` is `None` if compaction has already removed the
-/// messages.
+/// Writes a turn to the session file of its holder (the subagent that will contain the turn), then
+/// replaces the turn's messages in the conversation by `stays` and the summary. `stays` is `None`
+/// if compaction has already removed the messages.
 fn move_turn_to_holder(
     session: &Session,
     of_holder: &SessionSpec,
@@ -385,7 +389,8 @@ fn move_turn_to_holder(
         ..
     } = prepared;
     let agent = holder.agent.clone();
-    // Remove incomplete holders, which an earlier process may have left when it was killed.
+    // Remove incomplete holders (subagents for archived turns), which an earlier process may have
+    // left when it was killed.
     session::remove_unfinished_holders(session);
     session.create_holder_session(&agent, of_holder, finished.entries)?;
     let messages = match stays {
@@ -403,6 +408,6 @@ fn move_turn_to_holder(
     });
     // Remove the holder's file: no tool can query it, so it would only use disk space.
     replaced.inspect_err(|_| session.remove_holder_session(&agent))?;
-    record_archive_try(session, &due, true);
+    record_due_turn_attempt(session, &due, true);
     session.sync()
 }

@@ -8,7 +8,7 @@ use crate::agent::scope::ActiveTurns;
 use crate::agent::spec::AgentSpec;
 use crate::point::payload::{PromptPart, Tier};
 use crate::prompt::host_prompt_part;
-use crate::session::{Child, Session};
+use crate::session::{ChildSession, Session};
 use crate::tokens::estimate_tokens;
 
 /// Introduction to the list of holders in the system prompt.
@@ -19,9 +19,9 @@ where each of them was. When a task needs what a summary leaves out, use `query_
 the turn and costs nothing, `prompt` has a model read the whole turn. Without an id, `search` finds the passages of all of them \
 that fit best. Where the summary is enough, do not ask.";
 
-/// Returns the part of the system prompt that lists the holders, with at most `max_tokens` tokens;
-/// `None` if there are no holders. The same holders result in the same bytes, so that the part does
-/// not change between requests.
+/// Returns the part of the system prompt that lists the holders (subagents that contain archived
+/// turns), with at most `max_tokens` tokens; `None` if there are no holders. The same holders
+/// result in the same bytes, so that the part does not change between requests.
 pub(in crate::agent) fn live_subagents_part(
     session: &Session,
     max_tokens: u64,
@@ -30,14 +30,14 @@ pub(in crate::agent) fn live_subagents_part(
     Some(host_prompt_part(Tier::Volatile, "20-live-subagents", text))
 }
 
-fn list_archive_holders(children: &[Child], max_tokens: u64) -> Option<String> {
-    let holders: Vec<&Child> = children.iter().filter(|child| child.is_holder).collect();
+fn list_archive_holders(children: &[ChildSession], max_tokens: u64) -> Option<String> {
+    let holders: Vec<&ChildSession> = children.iter().filter(|child| child.is_holder).collect();
     if holders.is_empty() {
         return None;
     }
     let mut text = format!("{LIVE}\n");
     let mut room = max_tokens
-        .saturating_sub(estimate_tokens(&text) + estimate_tokens(&unlisted_holders_line(0)));
+        .saturating_sub(estimate_tokens(&text) + estimate_tokens(&unlisted_holder_count_line(0)));
     let mut n_older = holders.len();
     for holder in holders.iter().rev() {
         let line = format!("\n- id: {} | task: {}", holder.agent, holder.task);
@@ -49,20 +49,21 @@ fn list_archive_holders(children: &[Child], max_tokens: u64) -> Option<String> {
         text.push_str(&line);
     }
     if n_older > 0 {
-        text.push_str(&unlisted_holders_line(n_older));
+        text.push_str(&unlisted_holder_count_line(n_older));
     }
     Some(text)
 }
 
-/// Returns the line with the number of holders that do not fit into the list.
-fn unlisted_holders_line(n: usize) -> String {
+/// Returns the line with the number of holders (subagents that contain archived turns) that do not
+/// fit into the list.
+fn unlisted_holder_count_line(n: usize) -> String {
     format!(
         "\n- {n} older ones, not listed: find them with `query_subagent` and `search`, without an id"
     )
 }
 
-/// Adds the tool that queries subagents, if the settings enable it or the session already has
-/// holders.
+/// Adds the tool that asks subagents about their transcripts, if the settings enable it or the
+/// session already has subagents that hold archived turns.
 pub(in crate::agent) fn add_query_tool(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
     let is_on = spec.config.subagents.enabled || spec.config.archival.enabled;
     if is_on || has_archived_turns(spec) {
@@ -74,8 +75,8 @@ pub(in crate::agent) fn add_query_tool(spec: &mut AgentSpec, active_turns: &Acti
 mod tests {
     use super::*;
 
-    fn children(n: usize) -> Vec<Child> {
-        let child = |n| Child {
+    fn children(n: usize) -> Vec<ChildSession> {
+        let child = |n| ChildSession {
             agent: format!("held-{n:08}"),
             task: format!("Archive: task number {n}"),
             is_holder: n % 10 != 3,

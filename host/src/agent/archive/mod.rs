@@ -31,8 +31,8 @@ mod transcript;
 mod trigger;
 
 pub use config::{
-    ArchivalConfig, ArchiveSummaryConfig, ArchiveTriggerConfig, HolderListConfig, SummaryStyle,
-    check,
+    ArchivalConfig, ArchiveHolderListConfig, ArchiveSummaryConfig, ArchiveTriggerConfig,
+    SummaryStyle, check,
 };
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ const PASSAGE_BYTES: usize = 800;
 /// word from the value that belongs to it.
 const AFTER_BYTES: usize = 240;
 
-/// Number of characters in which the last gap between words is searched, at the end of a passage
-/// without a line feed.
+/// Number of characters at the end of a passage without a line feed, in which the last gap between
+/// words is searched.
 const SEAM_CHARS: usize = 100;
 
 /// Maximum number of passages of one transcript that are ranked against those of other transcripts.
@@ -56,7 +56,8 @@ pub(super) struct PassageSearch {
 }
 
 impl PassageSearch {
-    /// Begins a search. Returns `None` if the query has no words.
+    /// Begins a search for the passages of transcripts that match `query`. Returns `None` if the
+    /// query has no words.
     pub(super) fn new(query: &str) -> Option<Self> {
         Some(Self {
             phrase: query.trim().to_lowercase(),
@@ -96,13 +97,13 @@ impl PassageSearch {
                     });
                     self.n_found = self.n_found.saturating_add(1);
                     if own.len() > 10 * MAX_OF_ONE {
-                        keep_likely_passages(&mut own);
+                        keep_best_passages(&mut own);
                     }
                 }
                 start += end.max(1);
             }
         }
-        keep_likely_passages(&mut own);
+        keep_best_passages(&mut own);
         self.found.append(&mut own);
     }
 
@@ -111,7 +112,7 @@ impl PassageSearch {
         let found = std::mem::take(&mut self.found);
         let mut scored: Vec<(f64, TranscriptPassage)> = found
             .into_iter()
-            .map(|passage| (self.score(&passage), passage))
+            .map(|passage| (self.score_passage(&passage), passage))
             .collect();
         // The sort is stable, so of passages with equal scores, those of the transcript that was
         // added first come first.
@@ -126,7 +127,7 @@ impl PassageSearch {
         best
     }
 
-    fn score(&self, passage: &TranscriptPassage) -> f64 {
+    fn score_passage(&self, passage: &TranscriptPassage) -> f64 {
         let score = self.query.score(&passage.counts);
         score * if passage.is_phrase { PHRASE } else { 1.0 }
     }
@@ -134,8 +135,8 @@ impl PassageSearch {
 
 /// Removes all but the passages of one transcript that are probably the best. The final rank needs
 /// the frequency of each word in all transcripts, which is known only at the end of the search.
-fn keep_likely_passages(own: &mut Vec<TranscriptPassage>) {
-    own.sort_by_key(|passage| Reverse((passage.is_phrase, passage.counts.match_counts())));
+fn keep_best_passages(own: &mut Vec<TranscriptPassage>) {
+    own.sort_by_key(|passage| Reverse((passage.is_phrase, passage.counts.matched_word_counts())));
     own.truncate(MAX_OF_ONE);
 }
 

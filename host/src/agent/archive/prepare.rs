@@ -2,8 +2,8 @@
 //! and has a model summarize each turn.
 //!
 //! Preparing changes nothing in the session: the prepared turns wait until the agent
-//! [takes](ArchivePreparationTask::take_ready_turns) them at a safe point. A batch can therefore be
-//! dropped at any time. Start from [`ArchivePreparationTask::begin_preparing_turns`].
+//! [takes](ArchivePreparationTask::take_prepared_archives) them at a safe point. A batch can
+//! therefore be dropped at any time. Start from [`ArchivePreparationTask::begin_preparing_turns`].
 
 use std::sync::{Arc, Mutex};
 
@@ -22,11 +22,11 @@ use crate::message::Message;
 use crate::point::catalog as at;
 use crate::point::outcome::Level;
 use crate::point::payload::Slice;
-use crate::session::{self, DueTurn, Holder, Position};
-use crate::text::error_chain;
+use crate::session::{self, FramePosition, Holder, TurnToArchive};
+use crate::text::format_error_chain;
 use crate::text::printable_text;
 
-/// Maximum length, in characters, of the first line of the user's input in the name of a holder.
+/// Maximum number of characters of the user's first line of input that a holder's name contains.
 const TASK_CHARS: usize = 80;
 
 /// Maximum number of turns that are prepared while one turn runs; the oldest turns are prepared
@@ -51,7 +51,7 @@ pub(super) enum NotArchivedReason {
 
 /// Turn that is prepared for archiving, with its summary or the reason why it is not archived.
 pub(super) struct PreparedArchive {
-    pub(super) due: DueTurn,
+    pub(super) due: TurnToArchive,
     pub(super) finished: FinishedTurn,
     pub(super) asked: Message,
     pub(super) holder: Holder,
@@ -59,18 +59,18 @@ pub(super) struct PreparedArchive {
     pub(super) summary: Result<String, NotArchivedReason>,
 }
 
-/// Background task that prepares turns, and the turns that it has prepared.
+/// Background task that prepares turns for archiving, and the turns that it has prepared.
 pub(in crate::agent) struct ArchivePreparationTask {
     task: JoinHandle<()>,
     ready: Arc<Mutex<Vec<PreparedArchive>>>,
 }
 
 impl ArchivePreparationTask {
-    /// Starts to prepare the turns `due` in the background, while the turn `scope` runs. The turn
-    /// begins at or after the position that comes with it.
+    /// Starts to prepare the turns `due` in the background, while the turn `scope` runs. Each turn
+    /// in `due` begins at or after the position next to it.
     pub(super) fn begin_preparing_turns(
         scope: &Arc<TurnScope>,
-        due: Vec<(DueTurn, Position)>,
+        due: Vec<(TurnToArchive, FramePosition)>,
     ) -> Self {
         let ready: Arc<Mutex<Vec<PreparedArchive>>> = Arc::default();
         let (scope, put) = (scope.clone(), ready.clone());
@@ -90,11 +90,11 @@ impl ArchivePreparationTask {
     }
 
     /// Removes the prepared turns from the batch, and returns them.
-    pub(super) fn take_ready_turns(&self) -> Vec<PreparedArchive> {
+    pub(super) fn take_prepared_archives(&self) -> Vec<PreparedArchive> {
         std::mem::take(&mut *lock(&self.ready))
     }
 
-    /// Whether the task has ended, so that it prepares no further turns.
+    /// Whether the background task has ended, so that it prepares no further turns.
     pub(super) fn is_over(&self) -> bool {
         self.task.is_finished()
     }
@@ -119,18 +119,19 @@ impl Drop for ArchivePreparationTask {
 }
 
 /// Reads a turn, which begins at or after `from`, and has a model summarize it. Returns `None` if
-/// the turn cannot be read or the current turn was interrupted; the turn `due` then stays due.
+/// the turn cannot be read or the current turn was interrupted; the turn `due` then remains to be
+/// archived.
 async fn prepare_archive(
     scope: &TurnScope,
-    due: DueTurn,
-    from: Position,
+    due: TurnToArchive,
+    from: FramePosition,
 ) -> Option<PreparedArchive> {
     let (place, turn) = (scope.spec.session.session_location(), due.turn);
     let read = tokio::task::spawn_blocking(move || FinishedTurn::read_turn(&place, turn, from));
     let finished = match read.await {
         Ok(Ok(finished)) => finished,
         Ok(Err(error)) => {
-            let why = error_chain(&error);
+            let why = format_error_chain(&error);
             let text = format!("turn {turn} cannot be archived, because it cannot be read: {why}");
             scope.spec.events.emit(Event::notice(Level::Warn, text));
             return None;
@@ -156,7 +157,7 @@ async fn prepare_archive(
 /// Returns `None` if the current turn was interrupted.
 async fn summarize_finished_turn(
     scope: &TurnScope,
-    due: &DueTurn,
+    due: &TurnToArchive,
     finished: &FinishedTurn,
     agent: &str,
 ) -> Option<Result<String, NotArchivedReason>> {
@@ -165,7 +166,7 @@ async fn summarize_finished_turn(
     }
     let mut slice = Slice {
         reason: due.reason.clone(),
-        messages: finished.remaining_messages(&scope.spec.session),
+        messages: finished.list_remaining_messages(&scope.spec.session),
         summary: String::new(),
     };
     let is_compacted = slice.messages.is_empty();
@@ -203,7 +204,7 @@ async fn summarize_finished_turn(
         return Some(Err(NotArchivedReason::Later(why)));
     }
     let text = format!(
-        "no summary of the archived turn could be written in {MAX_TRIES} tries: {why}; `query_subagent` finds its content"
+        "no summary of the archived turn could be written in {MAX_TRIES} tries: {why}; the turn can still be read with `query_subagent`"
     );
     scope.spec.events.emit(Event::notice(Level::Warn, text));
     Some(Ok(summary::UNAVAILABLE.to_owned()))

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::find::{read_turn_removed_by_compaction, search_all};
+use super::find::{read_compacted_turn, search_transcripts};
 use super::transcript::{
     fence_transcript, messages_of_entries, render_transcript, search_transcript,
 };
@@ -17,7 +17,7 @@ use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::agent::spec::{AgentSpec, QUERY};
 use crate::agent::subagent::find::{UnresolvedAgent, resolve_agent, unknown_agent_text};
 use crate::message::{EffectClass, Message, ToolSpec};
-use crate::text::error_chain;
+use crate::text::format_error_chain;
 use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
@@ -29,7 +29,7 @@ const MAX_TOKENS: u32 = 4000;
 const MAX_QUESTIONS: u32 = 20;
 
 /// Maximum length of a search text in bytes, because each of its words may be searched in every
-/// line. Of a longer question, only the beginning is used as a search text.
+/// line. If a question is longer, only its beginning is searched for.
 const MAX_SEARCH_BYTES: usize = 500;
 
 const TASK: &str = "You answer one question about a part of an agent's work, from its transcript and nothing else. The \
@@ -40,13 +40,17 @@ const TASK: &str = "You answer one question about a part of an agent's work, fro
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Id of the subagent or its beginning, as the summary of the turn, the list of live subagents or a search says it. Without it, `search` finds the best passages of everything that was moved out of the conversation.
+    /// Id of the subagent or its beginning, as the summary of the turn, the list of live subagents
+    /// or a search says it. Without it, `search` finds the best passages of everything that was
+    /// moved out of the conversation.
     #[serde(default)]
     id: Option<String>,
-    /// Question about the turn. A model reads the whole transcript and answers. Without an id, it reads the passages that were found.
+    /// Question about the turn. A model reads the whole transcript and answers. Without an id, it
+    /// reads the passages that were found.
     #[serde(default)]
     prompt: Option<String>,
-    /// Words to look for, in upper or lower case. With an id, lines that hold them are shown as they are. No model is asked.
+    /// Words to look for, in upper or lower case. With an id, lines that hold them are shown as
+    /// they are. No model is asked.
     #[serde(default)]
     search: Option<String>,
 }
@@ -139,7 +143,7 @@ impl QuerySubagent {
     }
 }
 
-/// Texts from which a query is answered.
+/// Texts from which a question about archived turns and subagents is answered.
 struct SubagentQueryTexts {
     /// Id of the queried subagent; `None` if all were searched.
     agent: Option<String>,
@@ -149,8 +153,8 @@ struct SubagentQueryTexts {
     lines: Option<String>,
 }
 
-/// Searches everything that was moved out of the conversation for `words`, or, if it is `None`, for
-/// the words of the question.
+/// Searches everything that was moved out of the conversation for `words`, or, if `words` is
+/// `None`, for the words of the question `prompt`.
 async fn search_passages(
     scopes: &[Arc<TurnScope>],
     prompt: Option<&str>,
@@ -158,7 +162,7 @@ async fn search_passages(
 ) -> Result<SubagentQueryTexts, String> {
     let wanted = words.or(prompt).unwrap_or_default();
     let most = wanted.floor_char_boundary(MAX_SEARCH_BYTES);
-    let lines = search_all(scopes, wanted.get(..most).unwrap_or(wanted)).await?;
+    let lines = search_transcripts(scopes, wanted.get(..most).unwrap_or(wanted)).await?;
     let transcript = prompt.map(|_| fence_transcript(&lines));
     Ok(SubagentQueryTexts {
         agent: None,
@@ -167,8 +171,8 @@ async fn search_passages(
     })
 }
 
-/// Returns the lines that were found, followed by the answer of a model if the query contains a
-/// question.
+/// Returns the output of a query: the answer of a model if the query contains a question, followed
+/// by the lines of transcripts that a search found, if there was one.
 async fn answer_query_from_found_lines(
     scopes: &[Arc<TurnScope>],
     ctx: &ToolCtx,
@@ -192,7 +196,7 @@ async fn answer_query_from_found_lines(
     }
     let lines = match (&found, &agent) {
         (Some(found), Some(_)) => format!("\n\nLines of it:\n{}", fence_transcript(found)),
-        // Omit the lines, because the transcript already consists of these passages.
+        // Omit the found lines, because the transcript already consists of them.
         _ => String::new(),
     };
     let question = HostQuestion {
@@ -212,7 +216,7 @@ async fn answer_query_from_found_lines(
         // If the model gives no answer, still return the results of the text search.
         (Err(no), Some(found)) => ToolOutput::ok(format!("[{no}]\n\n{found}")),
         (Err(no), None) => ToolOutput::error(format!(
-            "{no}; `search` finds lines in its messages without a model"
+            "{no}; `search` finds lines in the subagent's messages without a model"
         )),
     }
 }
@@ -238,7 +242,8 @@ async fn read_transcript(
     let id = match resolve_agent(text, known.iter().map(String::as_str)) {
         Ok(id) => id,
         Err(UnresolvedAgent::Ambiguous(why)) => return Err(why),
-        // A subagent of a subagent is not in this list. It is found only by its complete id.
+        // The list does not contain subagents of subagents, which are found only by their complete
+        // id.
         Err(UnresolvedAgent::Unknown) => text,
     };
     for scope in scopes {
@@ -255,8 +260,8 @@ async fn read_transcript(
             Ok(None) => {}
             Err(error) => {
                 return Err(format!(
-                    "its transcript cannot be read: {}",
-                    error_chain(&error)
+                    "the transcript of subagent {id} cannot be read: {}",
+                    format_error_chain(&error)
                 ));
             }
         }
@@ -264,7 +269,7 @@ async fn read_transcript(
     let Some(scope) = scopes.first() else {
         return Err("no turn is running".to_owned());
     };
-    if let Some(messages) = read_turn_removed_by_compaction(scope, id).await? {
+    if let Some(messages) = read_compacted_turn(scope, id).await? {
         return Ok((id.to_owned(), messages));
     }
     let children = scope.spec.session.children();
@@ -280,9 +285,9 @@ fn subagent_ids(scopes: &[Arc<TurnScope>]) -> Vec<String> {
     children.map(|child| child.agent).collect()
 }
 
-/// Adds the tool to a subagent for its own holders, if it has holders or turns that are due. These
-/// holders contain only its own work, so the tool gives the subagent no access that its parent did
-/// not grant.
+/// Adds the query tool to a subagent for its own holders, if it has holders or turns that are due
+/// to be archived. These holders contain only its own work, so the tool gives the subagent no
+/// access that its parent did not grant.
 pub(in crate::agent) fn add_query_tool_to_subagent(
     spec: &mut AgentSpec,
     active_turns: &ActiveTurns,

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::query::add_query_tool_to_subagent;
-use crate::agent::scope::AgentFamily;
+use crate::agent::scope::AgentTreeState;
 use crate::agent::spec::QUERY;
 use crate::agent::{AgentConfig, AgentSpec, LiveAgent, TurnSpec};
 use crate::event::Events;
@@ -23,7 +23,7 @@ use crate::tool::workspace::Workspace;
 fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
     let mut tools = ToolRegistry::default();
     let workspace = Arc::new(Workspace::open(place).unwrap());
-    for tool in builtin::all(&workspace) {
+    for tool in builtin::all_builtin_tools(&workspace) {
         tools.add(tool).unwrap();
     }
     let mut config = AgentConfig::default();
@@ -66,7 +66,7 @@ fn spec(place: &Path, session: Arc<Session>, script: Vec<Reply>) -> AgentSpec {
     }
 }
 
-async fn run(agent: &mut LiveAgent, input: &str) {
+async fn run_turn_with_input(agent: &mut LiveAgent, input: &str) {
     let cancel = CancellationToken::new();
     let turn = agent.run_turn(TurnSpec::new(input, Source::Agent), &cancel);
     turn.await.unwrap();
@@ -88,8 +88,8 @@ async fn run_continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool
         .create_child("sub-00000001", &of_session);
     let own = Arc::new(own.unwrap());
     let mut main = LiveAgent::new(spec(place, session, vec![Reply::text("hello")]));
-    run(&mut main, "hello").await;
-    let family = AgentFamily {
+    run_turn_with_input(&mut main, "hello").await;
+    let family = AgentTreeState {
         parent: main.scope.clone(),
         ..main.family.clone()
     };
@@ -113,13 +113,13 @@ async fn run_continued_subagent(place: &Path, depth: u32) -> (Arc<Session>, bool
         depth,
         ..spec(place, own.clone(), script)
     };
-    let mut first = LiveAgent::new_in_family(spec.clone(), family.clone());
-    run(&mut first, "Read a.txt").await;
+    let mut first = LiveAgent::new_with_shared_state(spec.clone(), family.clone());
+    run_turn_with_input(&mut first, "Read a.txt").await;
     drop(first);
     add_query_tool_to_subagent(&mut spec, &family.active_turns);
     let has_tool = spec.tools.get(QUERY).is_some();
-    let mut second = LiveAgent::new_in_family(spec, family);
-    run(&mut second, "and once more").await;
+    let mut second = LiveAgent::new_with_shared_state(spec, family);
+    run_turn_with_input(&mut second, "and once more").await;
     second.close_archival().await;
     (own, has_tool)
 }
@@ -148,7 +148,7 @@ async fn a_subagent_that_is_continued_archives_its_turn_below_itself_and_can_que
 }
 
 #[tokio::test]
-async fn at_the_depth_cap_nothing_is_archived() {
+async fn at_the_maximum_subagent_depth_nothing_is_archived() {
     let place = tempfile::tempdir().unwrap();
     let (session, has_tool) = run_continued_subagent(place.path(), 3).await;
     assert_eq!((session.children().len(), has_tool), (0, false));

@@ -7,10 +7,10 @@ use crate::agent::compact::remove_middle;
 use crate::message::{Content, Message, Role};
 use crate::session::{Body, Entry};
 
-/// Maximum number of lines that a search shows.
+/// Maximum number of lines that a search of a transcript shows.
 const MAX_HITS: usize = 40;
 
-/// Maximum length of a line that a search shows, in bytes.
+/// Maximum length of a line of a transcript that a search shows, in bytes.
 const MAX_LINE_BYTES: usize = 400;
 
 /// Number of lines that a search shows before and after each matching line.

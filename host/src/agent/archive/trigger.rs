@@ -6,7 +6,7 @@ use crate::point::payload::StopReason;
 
 /// Facts about a turn that decide whether it is archived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ArchivalFacts {
+pub(super) struct TurnArchivalFacts {
     /// Depth of the agent: 0 for the main agent.
     pub(super) depth: u32,
     /// Reason why the turn ended.
@@ -23,7 +23,7 @@ pub(super) struct ArchivalFacts {
 /// `depth_cap` archives nothing.
 pub(super) fn archive_reason(
     config: &ArchiveTriggerConfig,
-    facts: &ArchivalFacts,
+    facts: &TurnArchivalFacts,
 ) -> Option<&'static str> {
     let is_finished = matches!(facts.stop, StopReason::Done | StopReason::MaxSteps);
     if facts.depth >= config.depth_cap || !is_finished {
@@ -67,7 +67,7 @@ mod tests {
             (&on, 2, StopReason::Done, 5, 8000, Some("tool-calls")),
             (&on, 3, StopReason::Done, 5, 8000, None),
         ] {
-            let facts = ArchivalFacts {
+            let facts = TurnArchivalFacts {
                 depth,
                 stop,
                 n_calls,

@@ -55,8 +55,9 @@ impl Default for CompactConfig {
 /// internet.
 const UNKNOWN_WINDOW_THRESHOLD: u64 = 80_000;
 
-/// Percentage of the window without the answer that a request may use before compaction. The rest
-/// is reserved for the next tool results and for the error of the estimate.
+/// Percentage of the model's window, without the part that is reserved for the answer, that a
+/// request may use before the conversation is compacted. The rest is reserved for the next tool
+/// results and for the error of the estimate.
 const THRESHOLD_PERCENT: u64 = 80;
 
 /// Minimum of a threshold that is computed from the window. With a lower threshold, only the system
@@ -85,7 +86,7 @@ impl RequestTokenLimits {
     /// Lowers the limits below the size of a request that a server refused as too long, if there
     /// was one. Because counts are estimates, the limits become at most three quarters of that
     /// size.
-    pub(super) fn lower_limits_below_refused_size(mut self, refused: Option<u64>) -> Self {
+    pub(super) fn lower_limits_after_refusal(mut self, refused: Option<u64>) -> Self {
         if let Some(refused) = refused {
             let most = refused / 4 * 3;
             self.threshold = self.threshold.min(most);
@@ -101,7 +102,7 @@ impl CompactConfig {
     /// Returns the tokens of a request to a model of this profile above which older messages are
     /// replaced; `None` if compaction is disabled.
     #[must_use]
-    pub fn threshold(&self, model: &ModelProfile) -> Option<u64> {
+    pub fn compaction_threshold(&self, model: &ModelProfile) -> Option<u64> {
         self.enabled.then(|| self.limits(model).threshold)
     }
 
@@ -180,7 +181,7 @@ mod tests {
         };
         let small = model(Some(32_768), None);
         assert_eq!(off.limits(&small).hard, None);
-        assert_eq!(off.threshold(&small), None);
-        assert_eq!(unset.threshold(&small), Some(19_600));
+        assert_eq!(off.compaction_threshold(&small), None);
+        assert_eq!(unset.compaction_threshold(&small), Some(19_600));
     }
 }

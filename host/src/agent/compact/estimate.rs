@@ -20,26 +20,27 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// Tokens of a message in addition to its content, for its role and its delimiters.
 const MESSAGE_TOKENS: u64 = 4;
 
-/// Tokens of the placeholder text for a blob that is not sent as an image.
+/// Number of tokens of the placeholder text for a blob that is not sent to the model as an image.
 const LINE_TOKENS: u64 = 32;
 
-/// Minimum estimate, in tokens, from which the ratio is learned. In a smaller request, the tokens
-/// that the provider adds outweigh those of the conversation.
+/// Minimum estimate, in tokens, of a request from which the ratio of reported to estimated tokens
+/// is learned. In a smaller request, the tokens that the provider adds outweigh those of the
+/// conversation.
 const LEAST_TO_LEARN: u64 = 500;
 
 /// Bounds of the ratio between reported and estimated tokens. A ratio outside them means that the
 /// report is wrong, or that a hook sent a different request.
 const RATIOS: (f64, f64) = (0.5, 4.0);
 
-/// Weight of a new measurement in the smoothed ratio.
+/// Weight of the latest request's ratio in the smoothed ratio of reported to estimated tokens.
 const SMOOTHING: f64 = 0.3;
 
 /// Minimum length, in bytes, of a text whose count is cached. Counting a shorter text takes no
 /// longer than a look-up in the cache.
 const LEAST_KEPT: usize = 64;
 
-/// Maximum number of cached counts. If it is reached, the cache is cleared, which also removes
-/// texts that are no longer sent.
+/// Maximum number of cached token counts. If it is reached, the cache is cleared, which also
+/// removes texts that are no longer sent.
 const MAX_KEPT: usize = 1 << 16;
 
 /// Smoothed ratio of reported to estimated tokens, which corrects later estimates.
@@ -49,7 +50,7 @@ pub(super) struct TokenGauge {
 }
 
 impl TokenGauge {
-    /// Updates the ratio from the tokens that a provider reported for a request.
+    /// Updates the ratio of reported to estimated tokens with those of a request.
     pub(super) fn learn_ratio(&mut self, estimated: u64, reported: u64) {
         if estimated < LEAST_TO_LEARN || reported == 0 {
             return;
@@ -72,7 +73,7 @@ impl TokenGauge {
 /// Counts tokens, and caches the counts by text.
 #[derive(Debug, Default)]
 pub(super) struct TokenCounter {
-    /// Token counts by the hash of the text.
+    /// Cached token counts of texts, by the hash of the text.
     known: Mutex<HashMap<u64, u64>>,
     hash: RandomState,
 }
@@ -158,29 +159,31 @@ const MOST_BYTES_PER_TOKEN: u64 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RequestTokenBound {
     /// Sizes of the request that is being prepared.
-    now: RequestSizes,
+    now: RequestTokenBounds,
     /// Sizes of the last request whose tokens were reported, and those tokens.
-    reported: Option<(RequestSizes, u64)>,
+    reported: Option<(RequestTokenBounds, u64)>,
 }
 
 /// Upper bounds of the tokens of a request's parts, from their bytes. See [`max_request_tokens`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RequestSizes {
+pub(super) struct RequestTokenBounds {
     /// Upper bound for the system prompt and the tools.
     pub(super) head: u64,
-    /// Upper bound for the messages of the conversation, to which messages are only added.
+    /// Upper bound for the conversation's messages. The next request contains them again, followed
+    /// by the messages that were added meanwhile.
     pub(super) kept: u64,
-    /// Upper bound for the messages that are sent only with this request.
+    /// Upper bound for the messages that only this request contains and later requests do not.
     pub(super) passing: u64,
 }
 
 impl RequestTokenBound {
-    /// Whether a request of these sizes may exceed `limit` tokens. `estimate` returns the rough
-    /// estimate of the request, and is called only if there is no report.
+    /// Whether a request of these sizes may exceed `limit` tokens. `estimate` returns a rough
+    /// estimate of the request's tokens, and is called only if no earlier request with reported
+    /// tokens can be compared with this one.
     pub(super) fn may_exceed_token_limit(
         &mut self,
         limit: u64,
-        now: RequestSizes,
+        now: RequestTokenBounds,
         estimate: impl FnOnce() -> u64,
     ) -> bool {
         self.now = now;
@@ -196,9 +199,9 @@ impl RequestTokenBound {
     }
 
     /// Records the tokens that the provider reported for the request. Returns this number, or the
-    /// minimum that follows from the size of the request if it is larger.
+    /// number that a request of this size has at least, if that is larger.
     pub(super) fn record_reported_tokens(&mut self, reported: u64) -> u64 {
-        let RequestSizes {
+        let RequestTokenBounds {
             head,
             kept,
             passing,
@@ -209,7 +212,8 @@ impl RequestTokenBound {
         tokens
     }
 
-    /// Drops the last report, because the conversation has changed.
+    /// Drops the token counts that the provider reported last, because the conversation has
+    /// changed.
     pub(super) fn forget_last_report(&mut self) {
         self.reported = None;
     }
@@ -264,7 +268,7 @@ fn estimate_system_and_tools<'a>(
 /// Returns a function that counts the tokens of a blob for a model. A blob that is not sent as an
 /// image counts as a short line of text.
 fn blob_token_counter(model: &str) -> impl Fn(&Blob) -> u64 {
-    move |blob| match blob.unfit() {
+    move |blob| match blob.model_rejection_reason() {
         None => tokens::count_image_tokens(model, blob.pixels),
         Some(_) => LINE_TOKENS,
     }
@@ -331,14 +335,14 @@ mod tests {
 
     #[test]
     fn what_was_reported_bounds_the_next_request_by_the_bytes_that_were_added() {
-        let sizes = |head, kept, passing| RequestSizes {
+        let sizes = |head, kept, passing| RequestTokenBounds {
             head,
             kept,
             passing,
         };
         let mut bound = RequestTokenBound::default();
         // The bound without a report: the test has no texts, so it is made up.
-        let check = |bound: &mut RequestTokenBound, now: RequestSizes, expected: u64| {
+        let check = |bound: &mut RequestTokenBound, now: RequestTokenBounds, expected: u64| {
             assert!(
                 !bound.may_exceed_token_limit(expected, now, || 3000),
                 "{now:?}"

@@ -51,8 +51,8 @@ const MAX_KEPT: [usize; 4] = [80, 10, 5, 3];
 struct SummaryExtract {
     earlier: String,
     requests: Vec<String>,
-    /// Path of each file, with the tools that were called on the file. The file that was touched
-    /// last is at the end.
+    /// Path of each file, with the tools that were called on the file. The file on which a tool was
+    /// called last is at the end.
     files: Vec<(String, Vec<String>)>,
     tools: BTreeMap<String, u64>,
     said: Vec<String>,
@@ -85,8 +85,9 @@ impl SummaryExtract {
         let text = message.joined_text();
         let text = text.trim();
         match message.role {
-            // Skip messages of plugins and of the reflection: they matter only for a short time,
-            // and the later actions of the model show their effect.
+            // Skip messages of plugins, and messages with which the host returned an answer to the
+            // model for another check (reflection): they matter only for a short time, and the
+            // later actions of the model show their effect.
             Role::User
                 if message.plugin.is_some() || message.origin == Some(Origin::Reflection) => {}
             Role::User if !text.is_empty() => {
@@ -97,7 +98,7 @@ impl SummaryExtract {
         }
         for call in message.tool_calls() {
             *self.tools.entry(call.name.clone()).or_default() += 1;
-            let subject = match argument_path(&call.arguments) {
+            let subject = match find_path_argument(&call.arguments) {
                 Some(path) => {
                     self.record_touched_file(path, &call.name);
                     format!("{} {path}", call.name)
@@ -263,7 +264,7 @@ fn parse_sections(text: &str) -> impl Iterator<Item = (&str, Vec<String>)> {
 }
 
 /// Returns the path of the file that the arguments of a call contain.
-fn argument_path(arguments: &serde_json::Value) -> Option<&str> {
+fn find_path_argument(arguments: &serde_json::Value) -> Option<&str> {
     let path = ["path", "file_path"]
         .into_iter()
         .find_map(|key| arguments.get(key));

@@ -7,18 +7,19 @@
 use std::collections::HashSet;
 
 use crate::message::Message;
-use crate::session::Child;
+use crate::session::ChildSession;
 
-/// Prefix of the line, which follows the text of the summary.
+/// Prefix of the line about archived turns, which follows the text of the summary.
 const HEAD: &str = "\n\n[how to read what this replaces: ";
 
-/// Maximum number of holders whose ids the line contains.
+/// Maximum number of holders (subagents that contain archived turns) whose ids the line contains.
 const MAX_NAMED: usize = 20;
 
-/// Returns the line for a summary. It contains the ids of those holders among `children` that no
-/// message in `stays` names, the newest first.
+/// Returns the line that follows a summary of compacted messages. The line contains the ids of
+/// those holders (subagents that keep archived turns) among `children` that no message in `stays`
+/// names, the newest first.
 pub(super) fn archived_turn_holders_line<'a>(
-    children: &[Child],
+    children: &[ChildSession],
     stays: impl IntoIterator<Item = &'a Message>,
 ) -> String {
     let named: HashSet<&str> = stays
@@ -54,8 +55,8 @@ mod tests {
     use super::*;
     use crate::message::Role;
 
-    fn children(n: usize) -> Vec<Child> {
-        let child = |n| Child {
+    fn children(n: usize) -> Vec<ChildSession> {
+        let child = |n| ChildSession {
             agent: format!("held-{n}"),
             task: "Archive: x".to_owned(),
             is_holder: true,

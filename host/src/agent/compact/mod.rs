@@ -21,7 +21,7 @@ pub(super) use estimate::{request_tokens, rough_request_tokens};
 pub(super) use fit::remove_middle;
 
 use self::config::RequestTokenLimits;
-use self::estimate::{RequestSizes, RequestTokenBound, TokenCounter, TokenGauge};
+use self::estimate::{RequestTokenBound, RequestTokenBounds, TokenCounter, TokenGauge};
 use self::slice::{MinKeptTailSize, PreservedTurnInput};
 use super::ctx::TurnCtx;
 use super::spec::QUERY;
@@ -35,7 +35,7 @@ use crate::point::payload::Slice;
 use crate::provider::{Request, SystemBlock};
 use crate::session::Body;
 
-/// Reason for compaction that hooks and the session get.
+/// Reason for a compaction, as hooks see it and the session records it.
 const REASON: &str = "token-threshold";
 
 /// Prefix of the message with the summary.
@@ -77,8 +77,8 @@ struct ModelRequestSizes {
     /// Number of tokens of a request below which compaction is not tried again, after it was
     /// refused or could not remove enough.
     not_below: u64,
-    /// Estimated tokens of the smallest request that a server refused as longer than the model's
-    /// window.
+    /// Estimated number of tokens of the smallest request that a server has refused because it
+    /// exceeded the model's context window.
     refused: Option<u64>,
     /// Number of tokens of a request from which compaction or truncation is needed, as computed in
     /// the last step.
@@ -91,7 +91,7 @@ impl ModelRequestSizes {
         self.bound.forget_last_report();
     }
 
-    /// Postpones compaction until the conversation has grown by a tenth.
+    /// Postpones compaction until the conversation has a tenth more than `tokens` tokens.
     fn postpone_compaction(&mut self, tokens: u64) {
         self.not_below = tokens + tokens / 10;
     }
@@ -107,8 +107,9 @@ impl CompactionState {
         if tokens > sizes.least_that_matters / 3 {
             crate::tokens::prepare_encoder();
         }
-        // Learn the ratio only from requests that are longer than half of the lowest limit. This
-        // saves time, and the ratio is still known before it is needed.
+        // Learn the ratio of reported to estimated tokens only from requests that are longer than
+        // half of the lowest limit: this saves time, and the ratio is still known before a limit is
+        // reached.
         if tokens > sizes.least_that_matters / 2 {
             let counted = counter.count_request_tokens(request);
             sizes.gauge.learn_ratio(counted, reported);
@@ -116,7 +117,7 @@ impl CompactionState {
     }
 
     pub(super) fn estimate_messages_tokens(&self, model: &str, messages: &[Message]) -> u64 {
-        self.model_gauge(model)
+        self.model_token_gauge(model)
             .corrected_tokens(self.counter.messages_tokens(model, messages))
     }
 
@@ -142,7 +143,7 @@ impl CompactionState {
         self.models.entry(model.to_owned()).or_default()
     }
 
-    fn model_gauge(&self, model: &str) -> TokenGauge {
+    fn model_token_gauge(&self, model: &str) -> TokenGauge {
         let sizes = self.models.get(model);
         sizes.map(|sizes| sizes.gauge).unwrap_or_default()
     }
@@ -172,7 +173,7 @@ impl CompactionState {
         let (is_enabled, config) = (config.enabled, config.limits(&provider.profile(model)));
         let counter = self.counter.clone();
         let known = self.request_sizes_for_model(model);
-        let config = config.lower_limits_below_refused_size(known.refused);
+        let config = config.lower_limits_after_refusal(known.refused);
         known.least_that_matters = match is_enabled {
             true => config.lowest_limit(),
             false => config.hard.unwrap_or(u64::MAX),
@@ -183,7 +184,7 @@ impl CompactionState {
         let tools = ctx.scope.skills.tools();
         let specs = tools.specs();
         let specs = || specs.iter().map(|spec| &**spec);
-        let sizes = RequestSizes {
+        let sizes = RequestTokenBounds {
             head: estimate::max_request_tokens(system, specs(), []),
             kept: estimate::max_request_tokens(&[], [], &messages),
             passing: estimate::max_request_tokens(&[], [], &ctx.passing),
@@ -219,8 +220,7 @@ impl CompactionState {
             slice::exclude_preserved_input(&messages[range], input, tokens)
         });
         let size = |part: &Vec<Message>| gauge.corrected_tokens(of(part));
-        let is_summary =
-            |part: &Vec<Message>| matches!(&part[..], [only] if summary_of_message(only).is_some());
+        let is_summary = |part: &Vec<Message>| matches!(&part[..], [only] if read_message_summary(only).is_some());
         let is_worth_it =
             |part: &Vec<Message>| size(part) >= config.threshold / LEAST_PART && !is_summary(part);
         let Some(part) = part.filter(is_worth_it) else {
@@ -251,7 +251,7 @@ impl CompactionState {
         let messages = ctx.scope.spec.session.messages();
         let config = ctx.scope.spec.config.compact.clone();
         let model = ctx.scope.spec.model.clone();
-        let gauge = self.model_gauge(&model);
+        let gauge = self.model_token_gauge(&model);
         let counter = self.counter.clone();
         let tokens =
             |message: &Message| gauge.corrected_tokens(counter.message_tokens(&model, message));
@@ -260,7 +260,7 @@ impl CompactionState {
             tokens: 0,
         };
         let range = slice::choose_range_to_compact(&messages, tail, tokens, |m| {
-            summary_of_message(m).is_some()
+            read_message_summary(m).is_some()
         });
         let total = |messages: &[Message]| messages.iter().map(tokens).sum::<u64>();
         let part = range.and_then(|range| messages.get(range));
@@ -286,11 +286,11 @@ impl CompactionState {
     /// Fits a request into the window of the model to which it will be sent, which hooks may have
     /// changed from `model`. Truncates tool results if the request exceeds the hard limit, and
     /// limits the length of the answer to the remaining part of the window.
-    pub(super) fn fit_request(&self, ctx: &TurnCtx, model: &str, request: &mut Request) {
+    pub(super) fn fit_request_to_window(&self, ctx: &TurnCtx, model: &str, request: &mut Request) {
         self.truncate_to_window(ctx, model, request);
         let provider = &ctx.scope.spec.provider;
         let wanted = request.max_tokens;
-        let within = |prompt| provider.answer_limit(&request.model, wanted, prompt);
+        let within = |prompt| provider.answer_token_limit(&request.model, wanted, prompt);
         let most = estimate::max_request_tokens(&request.system, &request.tools, &request.messages);
         let (whole, least) = (within(0), within(most));
         // Counting tokens takes time and is usually unnecessary: the window has room for the
@@ -300,7 +300,7 @@ impl CompactionState {
         } else {
             let counter = &self.counter;
             within(
-                self.model_gauge(model)
+                self.model_token_gauge(model)
                     .corrected_tokens(counter.count_request_tokens(request)),
             )
         };
@@ -313,7 +313,7 @@ impl CompactionState {
         let setting = config.hard_limit_tokens;
         let config = config.limits(&ctx.scope.spec.provider.profile(&request.model));
         let refused = self.models.get(planned).and_then(|known| known.refused);
-        let config = config.lower_limits_below_refused_size(refused);
+        let config = config.lower_limits_after_refusal(refused);
         let Some(limit) = config.hard else {
             return;
         };
@@ -321,7 +321,7 @@ impl CompactionState {
         {
             return;
         }
-        let gauge = self.model_gauge(planned);
+        let gauge = self.model_token_gauge(planned);
         let counter = &self.counter;
         let total = gauge.corrected_tokens(counter.count_request_tokens(request));
         if total <= limit {
@@ -334,14 +334,16 @@ impl CompactionState {
         let (n_cut, left) =
             fit::truncate_tool_results(&mut request.messages, slice, total, limit, tokens);
         let rest = if left > limit {
-            format!("; it still has about {left} tokens")
+            format!("; the request still has about {left} tokens")
         } else {
             String::new()
         };
         let which = match setting {
             Some(_) => format!("agent.compact.hard_limit_tokens = {limit}"),
             None => {
-                format!("the {limit} tokens that the window of {model} leaves beside an answer")
+                format!(
+                    "{limit} tokens, the context window of {model} without the room for an answer"
+                )
             }
         };
         ctx.emit_notice(
@@ -386,14 +388,14 @@ async fn replace_messages_by_summary(
         let told = slice.messages.iter();
         let told = told.filter(|message| !ctx.scope.skills.is_repeated_skill_text(message));
         let told: Vec<Message> = told.cloned().collect();
-        extract::summarize_messages(&told, summary_of_message, limit)
+        extract::summarize_messages(&told, read_message_summary, limit)
     } else {
         fit::remove_middle(slice.summary.trim(), limit)
     };
     let whole = format!(
         "{MARK}{}{}",
         slice.summary,
-        replaced_messages_query_hint(ctx, &slice.messages)
+        format_query_hint(ctx, &slice.messages)
     );
     let message = Message::text(Role::User, whole);
     let message = message.from(Origin::Summary);
@@ -423,7 +425,7 @@ async fn replace_messages_by_summary(
 
 /// Returns the line that tells the model how to query the replaced messages. Empty if the agent has
 /// no tool to query them.
-fn replaced_messages_query_hint(ctx: &TurnCtx, part: &[Message]) -> String {
+fn format_query_hint(ctx: &TurnCtx, part: &[Message]) -> String {
     let scope = &ctx.scope;
     let has_tool = scope.skills.tools().get(QUERY).is_some();
     if !has_tool {
@@ -446,10 +448,12 @@ fn find_removable_messages(
         messages: config.keep_last_messages,
         tokens: config.keep,
     };
-    slice::choose_range_to_compact(messages, tail, tokens, |m| summary_of_message(m).is_some())
+    slice::choose_range_to_compact(messages, tail, tokens, |m| {
+        read_message_summary(m).is_some()
+    })
 }
 
-fn summary_of_message(message: &Message) -> Option<&str> {
+fn read_message_summary(message: &Message) -> Option<&str> {
     match &message.content[..] {
         [crate::message::Content::Text { text }]
             if message.role == Role::User && message.origin == Some(Origin::Summary) =>

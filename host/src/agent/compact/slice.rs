@@ -48,8 +48,8 @@ pub(super) struct PreservedTurnInput<'a> {
     pub(super) tokens: u64,
 }
 
-/// Returns the messages of `part` without the input that is kept. If not all input can be kept, the
-/// newest is kept.
+/// Returns the messages of `part` without the input messages that compaction must keep unchanged.
+/// If these have more than `input.tokens` tokens, only the newest of them are kept.
 pub(super) fn exclude_preserved_input(
     part: &[Message],
     input: PreservedTurnInput<'_>,

@@ -24,7 +24,7 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Maximum length of the target in an access record, in bytes.
 const MAX_TARGET_BYTES: usize = 200;
 
-/// Handles the calls of one plugin during a turn.
+/// Carries out the host functions that a plugin calls during a turn, such as running a tool.
 pub(super) struct PluginCalls<'a> {
     scope: &'a Arc<TurnScope>,
     plugin: &'a Arc<str>,

@@ -3,7 +3,7 @@
 use super::{PluginCalls, check_text, turn_interrupted_error};
 use crate::agent::budget::LimitedHostCall;
 use crate::agent::handle::to_handle_error;
-use crate::agent::request::{ModelGate, NoAnswerReason};
+use crate::agent::request::{ModelRequestSender, NoAnswerReason};
 use crate::message::{Message, Role};
 use crate::point::caller::Caller;
 use crate::point::handle::{HandleError, ModelQuestion, ModelReply};
@@ -44,7 +44,7 @@ impl PluginCalls<'_> {
         }
         if model.is_empty() || model.len() > MAX_MODEL_BYTES || model.contains(char::is_control) {
             return Err(HandleError::InvalidInput(format!(
-                "the name of a model is 1 to {MAX_MODEL_BYTES} bytes without control characters"
+                "the name of a model must have 1 to {MAX_MODEL_BYTES} bytes and no control characters"
             )));
         }
         self.admit_call(LimitedHostCall::Model, &mut caller)?;
@@ -68,8 +68,8 @@ impl PluginCalls<'_> {
             latency_ms: response.latency_ms,
         };
         let purpose = Purpose::Plugin(self.plugin.to_string());
-        let answer = ModelGate::new(self.scope)
-            .request_aside(purpose, &caller, request, kept)
+        let answer = ModelRequestSender::new(self.scope)
+            .request_outside_conversation(purpose, &caller, request, kept)
             .await;
         let response = answer.map_err(|no| match no {
             NoAnswerReason::Blocked(_) | NoAnswerReason::Spent(_) => {

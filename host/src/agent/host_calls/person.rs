@@ -11,7 +11,7 @@ use crate::secret::SecretScanner;
 use crate::text::clean_line;
 use crate::tool::approval::Approver;
 
-/// Maximum length of a text answer for a plugin, in bytes.
+/// Maximum length, in bytes, of a text with which the user answers a plugin's question.
 const MAX_ANSWER_BYTES: usize = 1_000;
 
 impl PluginCalls<'_> {
@@ -24,7 +24,7 @@ impl PluginCalls<'_> {
     ) -> Result<PersonAnswer, HandleError> {
         let pending = self.begin_access(&caller, "question to the person");
         let asked = async {
-            if self.scope.is_over() {
+            if self.scope.has_turn_ended() {
                 return Err(HandleError::Failed(
                     "the person can be asked only in a turn or a command, and none is running"
                         .to_owned(),
@@ -39,7 +39,8 @@ impl PluginCalls<'_> {
                 given = self.ask_session_or_client(client, &question) => given,
             };
             let is_default = given.is_none();
-            let answer = check_answer(given.unwrap_or_else(|| question.kind.default_answer()));
+            let answer =
+                withhold_secret_answer(given.unwrap_or_else(|| question.kind.default_answer()));
             self.scope.spec.events.emit(Event::Asked {
                 plugin: self.plugin.to_string(),
                 question: question.text.clone(),
@@ -79,7 +80,7 @@ impl PluginCalls<'_> {
 
 /// Checks an answer for a plugin. An answer that looks like a secret is withheld, because a plugin
 /// must not ask for secrets.
-fn check_answer(answer: PersonAnswer) -> Result<PersonAnswer, HandleError> {
+fn withhold_secret_answer(answer: PersonAnswer) -> Result<PersonAnswer, HandleError> {
     let PersonAnswer::Text(text) = answer else {
         return Ok(answer);
     };

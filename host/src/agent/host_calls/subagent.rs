@@ -15,13 +15,13 @@ use crate::agent::subagent::report::{check_id_count, find_own_child, subagent_st
 use crate::agent::subagent::start::{SubagentOrder, run_subagent, start_subagent};
 use crate::point::caller::Caller;
 use crate::point::handle::{AgentReport, AgentTask, ConcurrentAgentTask, HandleError};
-use crate::session::Child;
+use crate::session::ChildSession;
 
 /// Time within which a subagent must end after it was asked to stop.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Subagent of a plugin: its record in the session, and its running task if this process has one.
-type PluginSubagent = (Child, Option<Arc<LiveSubagent>>);
+type PluginSubagent = (ChildSession, Option<Arc<LiveSubagent>>);
 
 impl PluginCalls<'_> {
     /// Runs a subagent for a plugin to its end and returns its answer.
@@ -53,10 +53,10 @@ impl PluginCalls<'_> {
     ) -> Result<String, HandleError> {
         let id = new_agent_id("sub");
         let access = self.begin_access(&caller, &format!("agent {id}"));
-        access.end_access(self.start_from_order(id, order, caller).await)
+        access.end_access(self.start_ordered_subagent(id, order, caller).await)
     }
 
-    async fn start_from_order(
+    async fn start_ordered_subagent(
         &self,
         id: Arc<str>,
         order: ConcurrentAgentTask,
@@ -79,14 +79,14 @@ impl PluginCalls<'_> {
         Ok(live.id.to_string())
     }
 
-    /// Continues a subagent of the plugin that has ended.
+    /// Continues a subagent that the plugin has started and that has ended.
     pub(in crate::agent) async fn resume_agent(
         &self,
         id: String,
         message: String,
         caller: Caller,
     ) -> Result<(), HandleError> {
-        let (child, _) = self.find_agent(&id)?;
+        let (child, _) = self.find_plugin_subagent(&id)?;
         let access = self.begin_access(&caller, &format!("agent {}", child.agent));
         let order = continuation_order(self.scope, child, message, Some(self.plugin));
         let started = match order {
@@ -96,7 +96,8 @@ impl PluginCalls<'_> {
         access.end_access(started)
     }
 
-    /// Waits for subagents of the plugin, at most for `limit`.
+    /// Waits until the subagents of the plugin with the given ids have ended, at most for `limit`,
+    /// and returns reports on them.
     pub(in crate::agent) async fn wait_agents(
         &self,
         ids: Vec<String>,
@@ -104,13 +105,13 @@ impl PluginCalls<'_> {
         _: Caller,
     ) -> Result<Vec<AgentReport>, HandleError> {
         check_id_count(&ids).map_err(HandleError::InvalidInput)?;
-        let all = ids.iter().map(|id| self.find_agent(id));
+        let all = ids.iter().map(|id| self.find_plugin_subagent(id));
         let all = all.collect::<Result<Vec<PluginSubagent>, _>>()?;
         let running = all.iter().filter_map(|(_, live)| live.as_deref());
         let ended = join_all(running.map(LiveSubagent::wait_for_end));
         // A timeout is not a failure: the reports list the subagents that still run.
         let _ = tokio::time::timeout(limit, ended).await;
-        Ok(all.iter().map(report_agent).collect())
+        Ok(all.iter().map(build_agent_report).collect())
     }
 
     /// Stops a subagent of the plugin.
@@ -119,7 +120,7 @@ impl PluginCalls<'_> {
         id: String,
         _: Caller,
     ) -> Result<AgentReport, HandleError> {
-        let known = self.find_agent(&id)?;
+        let known = self.find_plugin_subagent(&id)?;
         if let (_, Some(live)) = &known {
             live.stop("its plugin stopped it");
             let ended = tokio::time::timeout(PATIENCE, live.wait_for_end()).await;
@@ -127,11 +128,11 @@ impl PluginCalls<'_> {
                 HandleError::Failed("it was told to stop, but is still running".to_owned())
             })?;
         }
-        Ok(report_agent(&known))
+        Ok(build_agent_report(&known))
     }
 
     /// Returns the subagent with this id if this plugin started it.
-    fn find_agent(&self, id: &str) -> Result<PluginSubagent, HandleError> {
+    fn find_plugin_subagent(&self, id: &str) -> Result<PluginSubagent, HandleError> {
         let child = find_own_child(self.scope, id).map_err(HandleError::NotFound)?;
         if child.plugin.as_deref() != Some(&**self.plugin) {
             let why = format!("{} is not a subagent of this plugin", child.agent);
@@ -142,7 +143,7 @@ impl PluginCalls<'_> {
     }
 }
 
-fn report_agent((child, live): &PluginSubagent) -> AgentReport {
+fn build_agent_report((child, live): &PluginSubagent) -> AgentReport {
     let outcome = live.as_ref().and_then(|live| live.outcome());
     AgentReport {
         id: child.agent.clone(),

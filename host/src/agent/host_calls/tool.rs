@@ -91,7 +91,7 @@ impl PluginCalls<'_> {
 /// of the call.
 struct OpenHostCall<'a> {
     gate: ToolCallGate<'a>,
-    /// Result that is reported if the call is dropped.
+    /// Result that is reported if the future of the call is dropped.
     dropped: ToolResult,
     has_started: bool,
 }
@@ -99,7 +99,7 @@ struct OpenHostCall<'a> {
 impl Drop for OpenHostCall<'_> {
     fn drop(&mut self) {
         if self.has_started {
-            self.gate.report_end(&self.dropped, 0, None);
+            self.gate.report_call_end(&self.dropped, 0, None);
         }
     }
 }

@@ -26,7 +26,8 @@ impl Default for ReflectConfig {
         Self {
             enabled: false,
             model: None,
-            // An answer that two more steps did not improve rarely improves later.
+            // Two rounds, because an answer that two more steps did not improve rarely improves
+            // later.
             rounds: 2,
         }
     }

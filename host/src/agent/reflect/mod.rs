@@ -27,8 +27,9 @@ const TOLD_BYTES: usize = 300;
 pub(super) const MARK: &str = "[reflection] ";
 
 impl ReflectionState {
-    /// Decides on a draft: hooks of `pre-reflect`, then reflection, then hooks of `post-reflect`.
-    /// The verdict may ask for another step while rounds and steps are left.
+    /// Decides whether the draft of an answer is good enough: calls the hooks of `pre-reflect`,
+    /// then the built-in checks (reflection), then the hooks of `post-reflect`. The verdict may ask
+    /// for another step while rounds and steps are left.
     pub(super) async fn reflect_on_draft(
         &mut self,
         ctx: &TurnCtx,
@@ -74,19 +75,22 @@ impl ReflectionState {
             let reason = clean_line(&reason, TOLD_BYTES);
             (
                 Level::Info,
-                format!("reflection sent the answer back: {reason}"),
+                format!("reflection sent the answer back to the model: {reason}"),
             )
         } else {
             verdict.continue_because = None;
-            let told = format!("reflection asked for another step, but no step is left: {reason}");
+            let told = format!(
+                "reflection asked the model to continue, but the turn has no step left: {reason}"
+            );
             (Level::Warn, told)
         };
         ctx.emit_notice(level, told);
         Ok(verdict)
     }
 
-    /// Runs the built-in checks, then the model's review of drafts that pass them. A draft that can
-    /// no longer be sent back is not reviewed by the model.
+    /// Runs the built-in checks, then the model's review of drafts that pass them. If no step or no
+    /// round of reflection is left in which the model could improve the draft, the model does not
+    /// review it.
     async fn check_reflected_draft(
         &mut self,
         ctx: &TurnCtx,
@@ -94,22 +98,24 @@ impl ReflectionState {
         has_step: bool,
     ) -> Result<Option<String>, EarlyStop> {
         let new = self.take_unchecked_criteria(&reflection.criteria);
-        let again = built_in_draft_objection(reflection, &new);
+        let again = reason_to_return_draft(reflection, &new);
         if again.is_some() || !self.can_send_draft_back(ctx, has_step) {
             return Ok(again);
         }
         self.review_draft(ctx, reflection).await
     }
 
-    /// Whether an answer can still be sent back: a step and a round of reflection are left.
+    /// Whether reflection can still ask the model for a better answer: neither the maximum of steps
+    /// nor that of reflection rounds is reached.
     fn can_send_draft_back(&self, ctx: &TurnCtx, has_step: bool) -> bool {
         has_step && self.n_rounds < ctx.scope.spec.config.reflect.rounds
     }
 }
 
-/// Returns the reason for sending a draft back. `new` are the criteria that the model was not asked
-/// to check before; asking for the same criteria again would never end.
-fn built_in_draft_objection(reflection: &Reflection, new: &[String]) -> Option<String> {
+/// Returns the reason for sending a draft back to the model. `new` are the criteria that the model
+/// was not asked to check before: with criteria that it was already asked to check, the drafts
+/// would be sent back without end.
+fn reason_to_return_draft(reflection: &Reflection, new: &[String]) -> Option<String> {
     if reflection.draft.trim().is_empty() && !reflection.tools.is_empty() {
         Some(
             "You used tools and then gave no answer. Say what you did and what the result was."
@@ -147,15 +153,15 @@ mod tests {
     #[test]
     fn an_answer_is_done() {
         assert_eq!(
-            built_in_draft_objection(&reflection("here you are", 2), &[]),
+            reason_to_return_draft(&reflection("here you are", 2), &[]),
             None
         );
-        assert_eq!(built_in_draft_objection(&reflection("", 0), &[]), None);
+        assert_eq!(reason_to_return_draft(&reflection("", 0), &[]), None);
     }
 
     #[test]
     fn an_empty_answer_after_tools_is_not_done() {
-        assert!(built_in_draft_objection(&reflection(" \n", 1), &[]).is_some());
+        assert!(reason_to_return_draft(&reflection(" \n", 1), &[]).is_some());
     }
 
     #[test]
@@ -165,7 +171,7 @@ mod tests {
         };
         let mut reflected = ReflectionState::default();
         let new = reflected.take_unchecked_criteria(&criteria(&["tests pass", "docs updated"]));
-        let asked = built_in_draft_objection(&reflection("here", 0), &new).unwrap();
+        let asked = reason_to_return_draft(&reflection("here", 0), &new).unwrap();
         assert!(asked.contains("- tests pass\n- docs updated"), "{asked}");
         let new = reflected.take_unchecked_criteria(&criteria(&["docs updated", "it is short"]));
         assert_eq!(new, ["it is short"]);

@@ -17,19 +17,19 @@ use crate::point::outcome::Level;
 use crate::point::payload::{FinishedCall, Reflection, UsedTool};
 use crate::text::clean_line;
 
-/// Maximum number of tokens of the verdict. The verdict itself is short, but the tokens that a
-/// model spends on reasoning count as well.
+/// Maximum number of tokens of the model's verdict on a draft answer. The verdict itself is short,
+/// but the tokens that a model spends on reasoning count as well.
 const MAX_ANSWER_TOKENS: u32 = 4_000;
 
-/// Maximum length of a tool call's arguments in the material, in bytes.
+/// Maximum length of a tool call's arguments in the material for the review, in bytes.
 const ARGUMENTS_BYTES: usize = 1_000;
 
-/// Maximum length of a tool's result in the material, in bytes: enough for the last lines of a test
-/// run.
+/// Maximum length of a tool's result in the JSON that the reviewing model gets, in bytes: enough
+/// for the last lines of a test run.
 const RESULT_BYTES: usize = 4_000;
 
-/// Maximum total size of all calls in the material, in bytes; the oldest calls are dropped first.
-/// This is a fraction of the size of the turn's own requests.
+/// Maximum total size of the tool calls in the JSON that the reviewing model gets, in bytes; the
+/// oldest calls are dropped first. The limit is a fraction of the size of the turn's own requests.
 const CALLS_BYTES: usize = 64_000;
 
 /// Maximum length of a reason that is returned to the agent, in bytes.
@@ -51,7 +51,7 @@ const TASK: &str = "You take a second look at the answer of an agent before its 
 pub(in crate::agent) struct ReflectionState {
     /// Number of further steps that reflection has asked for.
     pub(super) n_rounds: u32,
-    /// Criteria that the model was already asked to check in its answer.
+    /// Criteria for the answer that the model was already asked to check.
     told: Vec<String>,
     /// Texts of the user, in order.
     heard: Vec<String>,
@@ -83,7 +83,7 @@ impl ReflectionState {
         self.used.len()
     }
 
-    /// Returns the tool calls from index `n` on.
+    /// Returns the turn's tool calls from index `n` on.
     pub(in crate::agent) fn tool_calls_since(&self, n: usize) -> &[UsedTool] {
         self.used.get(n..).unwrap_or_default()
     }
@@ -145,8 +145,8 @@ impl ReflectionState {
 }
 
 impl ReflectionState {
-    /// Asks the model to review the draft. Returns the reason for sending it back; `None` if the
-    /// model accepts it or the review failed.
+    /// Asks the model to review the draft of an answer. Returns the reason for sending the draft
+    /// back to the agent; `None` if the model accepts the draft or the review failed.
     pub(super) async fn review_draft(
         &self,
         ctx: &TurnCtx,
@@ -159,7 +159,7 @@ impl ReflectionState {
         }
         let model = config.model.as_ref().unwrap_or(&spec.model);
         // Emit a notice, because the request takes a while and is not streamed to the user.
-        let told = format!("{model} checks the answer once more");
+        let told = format!("the model {model} is asked to check the answer");
         ctx.emit_notice(Level::Info, told);
         let question = HostQuestion {
             about: "reflect",

@@ -17,8 +17,8 @@ use crate::skill::{Skill, Skills};
 const MAX_AT_ONCE: usize = 5;
 
 impl SkillScope {
-    /// Returns the note about skills for a file that a call read or changed, to append to the
-    /// result of that call. `path` is relative to the workspace.
+    /// Returns a note that lists the skills for a file that a call read or changed. The note is
+    /// appended to the result of that call. `path` is relative to the workspace.
     pub(in crate::agent) fn announce_skills_for(&self, call: &str, path: &str) -> Option<String> {
         let tools = self.tools();
         let reads_skills = tools
@@ -40,7 +40,7 @@ impl SkillScope {
         let text: String = new
             .map(|skill| {
                 let text = format!(
-                    "the model is told of the skill {}: {} is one of its files",
+                    "the model is told of the skill {}, which is meant for files such as {}",
                     skill.id,
                     crate::text::clean_line(path, 200)
                 );
@@ -54,8 +54,8 @@ impl SkillScope {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns a message that announces again the skills that were announced in `removed`; `None`
-    /// if there are none.
+    /// Returns a message for the model that announces again the skills that were announced in the
+    /// messages `removed`; `None` if there are none.
     pub(super) fn repeat_skill_announcements(&self, removed: &[Message]) -> Option<Message> {
         let all = self.spec.skills.iter().filter(|s| !s.paths.is_empty());
         let is_told = |skill: &Skill| {

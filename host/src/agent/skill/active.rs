@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::ready::ReadySkill;
+use super::ready::SkillInvocation;
 use crate::event::Event;
 use crate::grant::Trust;
 use crate::lock::lock;
@@ -41,7 +41,7 @@ pub(in crate::agent) struct ActiveSkill {
 impl ActiveSkill {
     /// Creates an active skill that was invoked in this turn. If `is_of_plugin` is true, a plugin
     /// caused the invocation, and the skill exempts no call from approval.
-    pub(super) fn new(ready: &ReadySkill, turn: u32, is_of_plugin: bool) -> Self {
+    pub(super) fn new(ready: &SkillInvocation, turn: u32, is_of_plugin: bool) -> Self {
         let (skill, text) = (&ready.skill, ready.text.clone());
         Self {
             id: skill.id.as_str().into(),
@@ -100,23 +100,23 @@ impl ActiveSkill {
     /// Returns the way in which the skill forbids calls of this tool; `None` if it permits them.
     /// Only a deny list that contains its name forbids the tool `skill`: that tool runs nothing,
     /// and another skill can only remove further tools.
-    pub(super) fn find_prohibition(&self, spec: &ToolSpec) -> Option<ForbiddenCall> {
+    pub(super) fn find_prohibition(&self, spec: &ToolSpec) -> Option<ToolRefusedBySkill> {
         let (name, plugin) = (spec.name.as_str(), spec.plugin.as_deref());
         let matches = |pattern: &ToolPattern| pattern.matches(name, plugin);
         if self.tools.deny.iter().any(matches) {
-            return Some(ForbiddenCall::Denied);
+            return Some(ToolRefusedBySkill::Denied);
         }
         let is_reading = name == TOOL && plugin.is_none();
         match &self.tools.allow {
             Some(allow) if !is_reading && !allow.iter().any(matches) => {
-                Some(ForbiddenCall::NotAllowed)
+                Some(ToolRefusedBySkill::NotAllowed)
             }
             _ => None,
         }
     }
 
     /// Whether the skill was restored from an earlier run of the session.
-    pub(super) fn was_restored_from_earlier_run(&self) -> bool {
+    pub(super) fn was_restored(&self) -> bool {
         self.turn == 0
     }
 
@@ -124,7 +124,7 @@ impl ActiveSkill {
         self.find_prohibition(spec).is_none()
     }
 
-    pub(in crate::agent) fn event(&self) -> Event {
+    pub(in crate::agent) fn activation_event(&self) -> Event {
         let kept = self.to_lasting_skill();
         Event::SkillActivated {
             skill: kept.skill,
@@ -137,8 +137,8 @@ impl ActiveSkill {
         }
     }
 
-    /// Returns the session entry that records the activation.
-    pub(super) fn entry(&self) -> Body {
+    /// Returns the session entry that records the activation of this skill.
+    pub(super) fn activation_entry(&self) -> Body {
         let kept = self.to_lasting_skill();
         Body::SkillActivated {
             skill: kept.skill,
@@ -151,9 +151,9 @@ impl ActiveSkill {
         }
     }
 
-    /// Returns the payload for hooks about the skill. `reason` is the reason for its end; empty
-    /// when it begins.
-    pub(super) fn skill_info(&self, reason: &str) -> SkillInfo {
+    /// Returns the payload that hooks get about the skill. `reason` is the reason for the skill's
+    /// end; empty when the skill begins.
+    pub(super) fn create_skill_info(&self, reason: &str) -> SkillInfo {
         let kept = self.to_lasting_skill();
         SkillInfo {
             id: kept.skill,
@@ -181,7 +181,7 @@ impl ActiveSkill {
     }
 
     /// Returns when the skill ends, as a phrase for the model.
-    pub(super) fn skill_end_description(&self) -> &'static str {
+    pub(super) fn describe_skill_end(&self) -> &'static str {
         match self.is_lasting {
             true => "when the user types /done",
             false => "with this turn",
@@ -195,7 +195,7 @@ fn may_exempt_calls_from_approval(trust: Trust) -> bool {
     matches!(trust, Trust::Managed | Trust::Package | Trust::User)
 }
 
-pub(super) enum ForbiddenCall {
+pub(super) enum ToolRefusedBySkill {
     Denied,
     NotAllowed,
 }
@@ -205,7 +205,7 @@ pub(in crate::agent) struct ActiveSkills(Mutex<Vec<Arc<ActiveSkill>>>);
 
 impl ActiveSkills {
     /// Restores the skills that were active when the session was closed.
-    pub(in crate::agent) fn of_session(session: &Session, skills: &Skills) -> Self {
+    pub(in crate::agent) fn for_session(session: &Session, skills: &Skills) -> Self {
         let kept = session.lasting_skills();
         let active = kept
             .iter()

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::parts::{has_exact_skill_text, has_skill_text, repeats_announcements};
-use super::ready::ReadySkill;
+use super::ready::SkillInvocation;
 use super::scope::SkillScope;
 use crate::message::{Message, Origin, Role, SkillPart};
 
@@ -24,7 +24,7 @@ impl SkillScope {
     }
 
     /// Whether the skill is active and its text is already in the conversation.
-    pub(in crate::agent) fn is_skill_text_in_conversation(&self, ready: &ReadySkill) -> bool {
+    pub(in crate::agent) fn is_skill_text_in_conversation(&self, ready: &SkillInvocation) -> bool {
         let own = self.own.all();
         let is_active = own.iter().any(|skill| skill.text == ready.text);
         is_active
@@ -54,12 +54,12 @@ impl SkillScope {
         let mut room = AGAIN_BYTES;
         let mut again = Vec::new();
         for skill in self.own.all().iter().rev() {
-            let was_shown = || match skill.was_restored_from_earlier_run() {
+            let was_shown = || match skill.was_restored() {
                 false => removed
                     .iter()
                     .any(|message| has_exact_skill_text(message, &skill.id, &skill.text)),
-                // The first line of the text depends on the arguments, which are no longer known,
-                // so search by the id only.
+                // The first line of the skill's text depends on the arguments, which are no longer
+                // known, so search only for the skill's id.
                 true => removed
                     .iter()
                     .any(|message| has_skill_text(message, &skill.id)),

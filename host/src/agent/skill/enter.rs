@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::active::ActiveSkill;
-use super::ready::{ReadySkill, SkillInvoker};
+use super::ready::{SkillInvocation, SkillInvoker};
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::AgentSpec;
 use crate::event::Event;
@@ -14,7 +14,7 @@ use crate::session::Body;
 impl TurnScope {
     /// Activates a skill and emits its events. From now on, calls are limited to the tools that the
     /// skill permits.
-    pub(in crate::agent) async fn activate_skill(&self, caller: &Caller, ready: &ReadySkill) {
+    pub(in crate::agent) async fn activate_skill(&self, caller: &Caller, ready: &SkillInvocation) {
         let is_of_plugin =
             matches!(ready.by, SkillInvoker::Plugin(_)) || !self.spec.call_chain.is_empty();
         let mut active = ActiveSkill::new(ready, self.number, is_of_plugin);
@@ -31,12 +31,12 @@ impl TurnScope {
     }
 
     async fn announce_active_skill(&self, caller: &Caller, active: &ActiveSkill) {
-        self.spec.session.append_or_defer(active.entry());
-        self.spec.events.emit(active.event());
+        self.spec.session.append_or_defer(active.activation_entry());
+        self.spec.events.emit(active.activation_event());
         let mut caller = caller.clone();
         self.update_caller(&mut caller);
         self.emitter
-            .dispatch_hooks::<at::SkillActivated>(&caller, active.skill_info(""))
+            .dispatch_hooks::<at::SkillActivated>(&caller, active.create_skill_info(""))
             .await;
     }
 
@@ -57,7 +57,7 @@ impl TurnScope {
     ) {
         self.spec.report_skill_end(ended, reason);
         self.emitter
-            .dispatch_hooks::<at::SkillEnded>(caller, ended.skill_info(reason))
+            .dispatch_hooks::<at::SkillEnded>(caller, ended.create_skill_info(reason))
             .await;
     }
 

@@ -19,7 +19,7 @@ use crate::point::outcome::Level;
 use crate::skill::Skill;
 use crate::tool::approval::{ApprovalAnswer, Question};
 use crate::tool::policy::{PolicyCall, ToolVerdict};
-use crate::tool::preview::ShownLine;
+use crate::tool::preview::PreviewLine;
 use crate::tool::subject::Subject;
 
 impl SkillGate<'_> {
@@ -37,12 +37,12 @@ impl SkillGate<'_> {
         let refused =
             |by: &str, why: &str| format!("the skill {} was refused by {by}: {why}", skill.id);
         if let ToolVerdict::DryRun(_) = self.policy_verdict_on_skill(&spec, &arguments).0 {
-            // Reading the text of the skill changes nothing, and each later call is described
-            // separately.
+            // A dry run needs no question: reading the text of the skill changes nothing, and each
+            // later call of the skill is described separately.
             let text = format!(
-                "dry run: the skill {} is read; it {}",
+                "dry run: the text of the skill {} is read, which changes nothing; the skill {}",
                 skill.id,
-                declared_effects(skill)
+                describe_declared_effects(skill)
             );
             self.spec.events.emit(Event::notice(Level::Info, text));
             return Ok(());
@@ -64,7 +64,7 @@ impl SkillGate<'_> {
             return Ok(());
         }
         let mut by_person = false;
-        match self.strictest_verdict(skill, &spec, &arguments) {
+        match self.find_strictest_verdict(skill, &spec, &arguments) {
             ToolVerdict::Allow | ToolVerdict::DryRun(_) => self.announce_first_skill_use(skill),
             ToolVerdict::Deny(why) => return Err(refused("policy", &why)),
             ToolVerdict::Ask => {
@@ -95,7 +95,11 @@ impl SkillGate<'_> {
     fn announce_first_skill_use(&self, skill: &Skill) {
         let declares = |effect: &SideEffect| *effect != SideEffect::None;
         if skill.side_effects.iter().any(declares) && self.memory.record_effects_shown(skill) {
-            let text = format!("the skill {} {}", skill.id, declared_effects(skill));
+            let text = format!(
+                "the skill {} {}",
+                skill.id,
+                describe_declared_effects(skill)
+            );
             self.spec.events.emit(Event::notice(Level::Info, text));
         }
     }
@@ -119,7 +123,12 @@ impl SkillGate<'_> {
 
     /// Returns the strictest verdict on all effects that the skill may have. The declared effect of
     /// a skill from an untrusted source is not trusted, so all effect classes are checked.
-    fn strictest_verdict(&self, skill: &Skill, spec: &ToolSpec, arguments: &Value) -> ToolVerdict {
+    fn find_strictest_verdict(
+        &self,
+        skill: &Skill,
+        spec: &ToolSpec,
+        arguments: &Value,
+    ) -> ToolVerdict {
         let mut classes = vec![spec.effect_class];
         if matches!(skill.trust, Trust::Project | Trust::Local) {
             classes.extend([
@@ -178,13 +187,13 @@ fn skill_arguments(skill: &Skill) -> Value {
         "source": skill.trust,
         "file": skill.file,
         "description": crate::text::clean_line(&skill.description, 300),
-        "it": declared_effects(skill),
+        "it": describe_declared_effects(skill),
     })
 }
 
 /// Returns the lines about a skill that the user sees in the question.
-fn skill_question_lines(skill: &Skill) -> Vec<ShownLine> {
-    let line = |mark, text: String| ShownLine { mark, text };
+fn skill_question_lines(skill: &Skill) -> Vec<PreviewLine> {
+    let line = |mark, text: String| PreviewLine { mark, text };
     vec![
         line("what: ", crate::text::clean_line(&skill.description, 300)),
         line("file: ", skill.file.display().to_string()),
@@ -192,15 +201,15 @@ fn skill_question_lines(skill: &Skill) -> Vec<ShownLine> {
         line(
             "does: ",
             format!(
-                "it {}; each of its calls is still judged",
-                declared_effects(skill)
+                "it {}; the rules for tool calls still apply to each of its calls",
+                describe_declared_effects(skill)
             ),
         ),
     ]
 }
 
-/// Declared side effects of a skill, as text.
-fn declared_effects(skill: &Skill) -> String {
+/// Returns the declared side effects of a skill as text.
+fn describe_declared_effects(skill: &Skill) -> String {
     let words: Vec<&str> = skill
         .side_effects
         .iter()

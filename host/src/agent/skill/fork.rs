@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::ready::{ReadySkill, SkillInvoker};
+use super::ready::{SkillInvocation, SkillInvoker};
 use crate::agent::scope::TurnScope;
 use crate::agent::spec::new_agent_id;
 use crate::agent::subagent::start::{SubagentOrder, run_subagent};
@@ -16,7 +16,7 @@ use crate::point::handle::HandleError;
 pub(in crate::agent) fn run_skill_in_subagent<'a>(
     scope: &'a Arc<TurnScope>,
     caller: Caller,
-    ready: ReadySkill,
+    ready: SkillInvocation,
     rest: &str,
 ) -> BoxFuture<'a, Result<String, HandleError>> {
     let task = match rest {
@@ -31,7 +31,7 @@ pub(in crate::agent) fn run_skill_in_subagent<'a>(
         id: new_agent_id("skill"),
         plugin,
         task,
-        tools: scope.skills.remaining_tools(&ready.skill),
+        tools: scope.skills.tools_permitted_by_skill(&ready.skill),
         max_steps: u32::MAX,
         preset: None,
         skill: Some(ready),

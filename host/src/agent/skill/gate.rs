@@ -8,13 +8,13 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::memory::SkillMemory;
-use super::ready::{ReadySkill, SkillInvoker};
+use super::ready::{SkillInvocation, SkillInvoker};
 use crate::agent::spec::AgentSpec;
-use crate::skill::{Invocation, Skill, SkillArguments, Skills, ToolPattern};
+use crate::skill::{Skill, SkillArguments, SkillInvocationRule, Skills, ToolPattern};
 use crate::tool::approval::SessionApprovals;
 use crate::tool::registry::ToolRegistry;
 
-/// Gate for invocations of skills in one agent.
+/// Checks that a skill must pass before an agent invokes it.
 pub(super) struct SkillGate<'a> {
     pub(super) spec: &'a AgentSpec,
     /// Tools of the main agent: a tool that a skill names may exist there even if a subagent does
@@ -25,7 +25,8 @@ pub(super) struct SkillGate<'a> {
 }
 
 impl SkillGate<'_> {
-    /// Checks an invocation, and asks the user if necessary. Does not activate the skill yet.
+    /// Checks whether a skill may be invoked with these arguments, and asks the user if necessary.
+    /// Does not activate the skill yet.
     ///
     /// # Errors
     /// The reason why the skill cannot be used, as text for the invoker.
@@ -34,13 +35,13 @@ impl SkillGate<'_> {
         name: &str,
         arguments: &Value,
         by: SkillInvoker,
-    ) -> Result<ReadySkill, String> {
+    ) -> Result<SkillInvocation, String> {
         let skill = self.find_skill(name, &by)?;
         self.check_requirements(&skill)?;
         let arguments = check_arguments(&skill, arguments)?;
         self.confirm_first_skill_use(&skill, &by).await?;
-        let expanded = Skills::expand(&skill, &SkillArguments::new(&skill, &arguments));
-        Ok(ReadySkill {
+        let expanded = Skills::expand_skill(&skill, &SkillArguments::new(&skill, &arguments));
+        Ok(SkillInvocation {
             text: Skills::wrap_in_tag(&skill, &expanded).into(),
             skill,
             by,
@@ -54,16 +55,18 @@ impl SkillGate<'_> {
         };
         let id = &skill.id;
         match (skill.invocation, by) {
-            (Invocation::Disabled, _) => {
+            (SkillInvocationRule::Disabled, _) => {
                 Err(format!("the skill {id} is disabled and cannot be used"))
             }
             (_, SkillInvoker::User) if !skill.user_invocable => Err(format!(
                 "the skill {id} is for the model alone (user-invocable: false)"
             )),
-            (Invocation::UserOnly, SkillInvoker::Model | SkillInvoker::Plugin(_)) => Err(format!(
-                "the skill {id} is invoked by the user only. Tell the user that it would help here and that /{id} runs it; do not \
+            (SkillInvocationRule::UserOnly, SkillInvoker::Model | SkillInvoker::Plugin(_)) => {
+                Err(format!(
+                    "the skill {id} is invoked by the user only. Tell the user that it would help here and that /{id} runs it; do not \
                  imitate what it would do"
-            )),
+                ))
+            }
             _ => Ok(skill.clone()),
         }
     }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::active::reserves_tools_of_plugin;
-use super::model_memory::ModelMemory;
+use super::model_memory::SkillModelMemory;
 use super::parts::first_text_line;
-use super::ready::ReadySkill;
+use super::ready::SkillInvocation;
 use crate::agent::spec::AgentSpec;
 use crate::grant::Trust;
 use crate::lock::lock;
@@ -23,7 +23,7 @@ pub(in crate::agent) struct SkillMemory {
     remembered: Mutex<SkillMemoryState>,
     /// Locked while the user is asked, so that there is only one question at a time.
     pub(super) asking: tokio::sync::Mutex<()>,
-    pub(super) models: ModelMemory,
+    pub(super) models: SkillModelMemory,
 }
 
 #[derive(Default)]
@@ -35,7 +35,7 @@ struct SkillMemoryState {
     used: Vec<UsedSkill>,
     /// Invocations of skills whose text was returned to the caller, and may become the input of a
     /// turn.
-    prepared: Vec<Arc<ReadySkill>>,
+    prepared: Vec<Arc<SkillInvocation>>,
 }
 
 struct UsedSkill {
@@ -50,20 +50,20 @@ const MAX_PREPARED: usize = 64;
 impl SkillMemory {
     /// Restores the memory of a resumed session. The confirmations and uses of a skill from an
     /// earlier run are restored only if the skill has not changed since.
-    pub(in crate::agent) fn of_session(spec: &AgentSpec) -> Self {
+    pub(in crate::agent) fn for_session(spec: &AgentSpec) -> Self {
         let mut remembered = SkillMemoryState::default();
         for kept in spec.session.remembered_skills() {
             let Some(skill) = find_unchanged_skill(spec, &kept) else {
                 continue;
             };
-            let one = memory_key(skill);
+            let one = skill_memory_key(skill);
             match kept.is_confirmed {
                 true => remembered.confirmed.push(one),
                 false => {
                     remembered.told.push(one);
                     remembered.used.push(UsedSkill {
                         skill: skill.clone(),
-                        readable: spec.readable_folder(skill),
+                        readable: spec.readable_skill_folder(skill),
                     });
                 }
             }
@@ -72,13 +72,13 @@ impl SkillMemory {
             session: spec.session.clone(),
             remembered: Mutex::new(remembered),
             asking: tokio::sync::Mutex::default(),
-            models: ModelMemory::default(),
+            models: SkillModelMemory::default(),
         }
     }
 
     /// Returns a warning for each remembered skill that has changed or is missing, whose
     /// confirmations no longer apply.
-    pub(in crate::agent) fn changed_skill_warnings(spec: &AgentSpec) -> Vec<String> {
+    pub(in crate::agent) fn list_changed_skill_warnings(spec: &AgentSpec) -> Vec<String> {
         let remembered = spec.session.remembered_skills();
         let is_known = |id: &str| {
             let mut of_id = remembered.iter().filter(|kept| kept.skill == id);
@@ -93,14 +93,14 @@ impl SkillMemory {
                     None => "is gone since this session used it",
                 };
                 format!(
-                    "the skill {} {what}: earlier answers about it are void, and its attached tools are unavailable until it is used again",
+                    "the skill {} {what}: earlier approvals of it no longer count, and its attached tools are unavailable until it is used again",
                     clean_line(id, 64)
                 )
             })
             .collect()
     }
 
-    fn record_use(&self, skill: &Skill, is_confirmed: bool) {
+    fn append_skill_use(&self, skill: &Skill, is_confirmed: bool) {
         self.session.append_or_defer(Body::SkillRemembered {
             skill: skill.id.clone(),
             trust: skill.trust.to_string(),
@@ -112,7 +112,7 @@ impl SkillMemory {
     /// Records that the side effects of a skill were shown to the user. Returns whether this is the
     /// first time.
     pub(super) fn record_effects_shown(&self, skill: &Skill) -> bool {
-        let one = memory_key(skill);
+        let one = skill_memory_key(skill);
         let told = &mut lock(&self.remembered).told;
         let is_new = !told.contains(&one);
         if is_new {
@@ -131,15 +131,17 @@ impl SkillMemory {
     /// Records that a skill may be used for the rest of this run, or, if the user approved it, for
     /// the rest of the session including later runs.
     pub(super) fn confirm_skill(&self, skill: &Skill, by_person: bool) {
-        lock(&self.remembered).confirmed.push(memory_key(skill));
+        lock(&self.remembered)
+            .confirmed
+            .push(skill_memory_key(skill));
         if by_person {
-            self.record_use(skill, true);
+            self.append_skill_use(skill, true);
         }
     }
 
     /// Records an invocation whose text is returned to the caller and may become the input of a
     /// turn.
-    pub(super) fn record_prepared_skill(&self, ready: Arc<ReadySkill>) {
+    pub(super) fn record_prepared_skill(&self, ready: Arc<SkillInvocation>) {
         let prepared = &mut lock(&self.remembered).prepared;
         prepared.retain(|own| own.text != ready.text);
         if prepared.len() >= MAX_PREPARED {
@@ -148,8 +150,8 @@ impl SkillMemory {
         prepared.push(ready);
     }
 
-    /// Returns the prepared invocations whose text, or the beginning of it, is in `text`.
-    pub(super) fn find_prepared_skills(&self, text: &str) -> Vec<Arc<ReadySkill>> {
+    /// Returns the prepared invocations of skills whose text has its first line in `text`.
+    pub(super) fn find_prepared_skills(&self, text: &str) -> Vec<Arc<SkillInvocation>> {
         let remembered = lock(&self.remembered);
         let prepared = remembered.prepared.iter();
         prepared
@@ -158,8 +160,8 @@ impl SkillMemory {
             .collect()
     }
 
-    /// Marks the prepared skills whose text is in `text` as already in the conversation. If the
-    /// same text comes again, the skill no longer exempts calls from approval.
+    /// Marks the prepared skills whose text occurs in `text` as already in the conversation. If the
+    /// text of such a skill occurs again, the skill exempts no call from approval.
     pub(super) fn record_entered_text(&self, text: &str) {
         let prepared = &mut lock(&self.remembered).prepared;
         for ready in prepared.iter_mut() {
@@ -176,10 +178,10 @@ impl SkillMemory {
         if !lock(&self.remembered).used.iter().any(is_same) {
             let used = UsedSkill {
                 skill: skill.clone(),
-                readable: spec.readable_folder(skill),
+                readable: spec.readable_skill_folder(skill),
             };
             lock(&self.remembered).used.push(used);
-            self.record_use(skill, false);
+            self.append_skill_use(skill, false);
         }
     }
 
@@ -196,14 +198,15 @@ impl SkillMemory {
     }
 
     /// Returns the folders of used skills that commands may read.
-    pub(super) fn folders(&self) -> Arc<[PathBuf]> {
+    pub(super) fn readable_skill_folders(&self) -> Arc<[PathBuf]> {
         let remembered = lock(&self.remembered);
         let used = remembered.used.iter();
         used.filter_map(|used| used.readable.clone()).collect()
     }
 }
 
-/// Returns the skill of a remembered record; `None` if the skill is missing or has changed.
+/// Returns the skill of which the session recorded a use; `None` if the skill is missing or has
+/// changed since.
 fn find_unchanged_skill<'a>(spec: &'a AgentSpec, kept: &RememberedSkill) -> Option<&'a Arc<Skill>> {
     let skill = spec.skills.find(&kept.skill)?;
     let trust = skill.trust.to_string();
@@ -211,8 +214,8 @@ fn find_unchanged_skill<'a>(spec: &'a AgentSpec, kept: &RememberedSkill) -> Opti
     is_same.then_some(skill)
 }
 
-/// Returns the key by which a skill is remembered.
-fn memory_key(skill: &Skill) -> (String, Trust, String) {
+/// Returns the key under which a skill is remembered: its id, trust and hash.
+fn skill_memory_key(skill: &Skill) -> (String, Trust, String) {
     (skill.id.clone(), skill.trust, skill.hash.clone())
 }
 
@@ -227,14 +230,16 @@ impl AgentSpec {
     /// Returns the folder of a skill if commands may read it although it is outside the workspace.
     /// A folder that is reached through the workspace is excluded, because a command could replace
     /// it with a symlink.
-    fn readable_folder(&self, skill: &Skill) -> Option<PathBuf> {
+    fn readable_skill_folder(&self, skill: &Skill) -> Option<PathBuf> {
         let folder = &skill.real_dir;
         let workspace = real_path(&self.workspace);
         let is_outside = !skill.dir.starts_with(&self.workspace)
             && !skill.dir.starts_with(&workspace)
             && !folder.starts_with(&workspace);
-        let is_readable =
-            !skill.is_flat && is_outside && skill.is_in_place() && self.may_read_folder(folder);
+        let is_readable = !skill.is_flat
+            && is_outside
+            && skill.is_path_unchanged()
+            && self.may_read_folder(folder);
         is_readable.then(|| folder.clone())
     }
 }

@@ -71,7 +71,7 @@ impl SkillScope {
             None => {
                 let listed = tokio::time::timeout(PATIENCE, provider.models(cancel)).await;
                 match listed {
-                    Ok(Ok(models)) => memory.store_models(name, models),
+                    Ok(Ok(models)) => memory.remember_model_list(name, models),
                     Ok(Err(error)) => {
                         return Some(format!("{name} does not list its models: {error}"));
                     }

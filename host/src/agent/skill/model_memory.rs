@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 
-/// Memory of a session for the models that skills request.
+/// Memory of a session about the models that skills request: the refused ones, and the models that
+/// the provider offers.
 #[derive(Default)]
-pub(super) struct ModelMemory(Mutex<ModelMemoryState>);
+pub(super) struct SkillModelMemory(Mutex<ModelMemoryState>);
 
 #[derive(Default)]
 struct ModelMemoryState {
@@ -17,7 +18,7 @@ struct ModelMemoryState {
     offered: Option<(String, Arc<[String]>)>,
 }
 
-impl ModelMemory {
+impl SkillModelMemory {
     /// Records that the user is notified why a skill does not get its requested model. Returns
     /// whether this is the first time.
     pub(super) fn record_refused_model(&self, hash: &str) -> bool {
@@ -36,7 +37,7 @@ impl ModelMemory {
         (name == provider).then(|| models.clone())
     }
 
-    pub(super) fn store_models(&self, provider: &str, models: Vec<String>) -> Arc<[String]> {
+    pub(super) fn remember_model_list(&self, provider: &str, models: Vec<String>) -> Arc<[String]> {
         let models: Arc<[String]> = models.into();
         lock(&self.0).offered = Some((provider.to_owned(), models.clone()));
         models

@@ -7,15 +7,15 @@ use std::sync::Mutex;
 use crate::lock::lock;
 use crate::message::{Content, Message, Origin, SkillPart};
 
-/// Parts of skills that the results of calls contain, by id of the call, until the result becomes a
-/// message.
+/// Parts of skills that are in the results of tool calls, by call id. An entry is kept until the
+/// result of its call becomes a message of the conversation.
 #[derive(Default)]
 pub(in crate::agent) struct SkillParts(Mutex<HashMap<String, Vec<RecordedSkillPart>>>);
 
 struct RecordedSkillPart {
     part: SkillPart,
-    /// Line of the result that identifies the part. If a hook removed the line, the part is
-    /// discarded.
+    /// First line of the part in the result. If a hook removed this line, the part is not attached
+    /// to the message with the result.
     line: String,
 }
 
@@ -27,8 +27,8 @@ impl SkillParts {
         of_call.push(RecordedSkillPart { part, line });
     }
 
-    /// Attaches the recorded parts of a call to the message with its result, except those whose
-    /// line a hook removed.
+    /// Attaches the parts of skills that were recorded for a call to the message with its result,
+    /// except parts whose line a hook removed from the message.
     pub(in crate::agent) fn attach_parts_to(&self, message: Message, call: &str) -> Message {
         let noted = lock(&self.0).remove(call).unwrap_or_default();
         let noted = noted.into_iter();
@@ -38,13 +38,15 @@ impl SkillParts {
     }
 }
 
-/// Whether a message announces the skill `id`, which is for certain files.
+/// Whether a message announces the skill `id`, a skill whose `paths` select certain files, to the
+/// model.
 pub(super) fn announces_skill(message: &Message, id: &str) -> bool {
     let is_it = |part: &SkillPart| matches!(part, SkillPart::Description(own) if own == id);
     message.skills.iter().any(is_it)
 }
 
-/// Whether a message repeats announcements of skills after a summary.
+/// Whether a message repeats the descriptions of skills whose first announcement a compaction
+/// replaced by a summary.
 pub(super) fn repeats_announcements(message: &Message) -> bool {
     let is_description = |part: &SkillPart| matches!(part, SkillPart::Description(_));
     message.origin == Some(Origin::Summary) && message.skills.iter().any(is_description)

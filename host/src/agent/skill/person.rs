@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::active::ActiveSkill;
 use super::gate::SkillGate;
-use super::ready::{InvokedSkill, ReadySkill, SkillInvoker};
+use super::ready::{InvokedSkill, SkillInvocation, SkillInvoker};
 use crate::agent::lifecycle::LiveAgent;
 use crate::point::caller::Caller;
 use crate::point::catalog as at;
@@ -54,7 +54,7 @@ impl LiveAgent {
     }
 
     /// Lets the first turn of a subagent begin with a skill.
-    pub(in crate::agent) fn begin_with_skill(&mut self, ready: ReadySkill) {
+    pub(in crate::agent) fn begin_with_skill(&mut self, ready: SkillInvocation) {
         self.family.skills.record_prepared_skill(Arc::new(ready));
     }
 
@@ -82,7 +82,7 @@ impl LiveAgent {
 
     async fn report_skill_ended(&self, caller: &Caller, skill: &ActiveSkill, reason: &str) {
         self.spec.report_skill_end(skill, reason);
-        let info = skill.skill_info(reason);
+        let info = skill.create_skill_info(reason);
         self.dispatcher
             .dispatch::<at::SkillEnded>(caller, info)
             .await;

@@ -3,7 +3,7 @@
 //!
 //! A step's preset applies only to the agent of that step. Subagents that are already running keep
 //! the presets with which they were started, so a later step of the parent neither removes nor
-//! restores any of their tools. Start from [`TurnPresets`].
+//! restores any of their tools. Start from [`TurnToolPresets`].
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -16,7 +16,7 @@ pub(in crate::agent) type StartPresets = Arc<[Arc<SubagentPreset>]>;
 
 /// Presets of one turn. A tool is available only if all of them select it.
 #[derive(Default)]
-pub(in crate::agent) struct TurnPresets {
+pub(in crate::agent) struct TurnToolPresets {
     at_start: StartPresets,
     /// Preset of the turn; set at most once.
     of_turn: OnceLock<Arc<SubagentPreset>>,
@@ -24,8 +24,9 @@ pub(in crate::agent) struct TurnPresets {
     of_step: Mutex<Option<Arc<SubagentPreset>>>,
 }
 
-impl TurnPresets {
-    /// Creates the presets of a turn of an agent that was started while `at_start` applied.
+impl TurnToolPresets {
+    /// Creates the presets of a turn. `at_start` are the presets that applied to the agent's parent
+    /// when the agent was started.
     pub(super) fn with_start_presets(at_start: StartPresets) -> Self {
         Self {
             at_start,
@@ -77,13 +78,14 @@ mod tests {
     fn a_step_of_the_parent_changes_nothing_for_a_subagent_that_runs() {
         let write = ToolSpec::bare_spec("write_file", EffectClass::Write);
         let read = ToolSpec::bare_spec("read_file", EffectClass::Read);
-        let left =
-            |presets: &TurnPresets| [&write, &read].map(|spec| presets.presets_select_tool(spec));
-        let parent = TurnPresets::default();
-        let with_all = TurnPresets::with_start_presets(parent.current_presets());
+        let left = |presets: &TurnToolPresets| {
+            [&write, &read].map(|spec| presets.presets_select_tool(spec))
+        };
+        let parent = TurnToolPresets::default();
+        let with_all = TurnToolPresets::with_start_presets(parent.current_presets());
         parent.set_step_preset(Some(preset("investigate")));
-        let reading = TurnPresets::with_start_presets(parent.current_presets());
-        let below = TurnPresets::with_start_presets(reading.current_presets());
+        let reading = TurnToolPresets::with_start_presets(parent.current_presets());
+        let below = TurnToolPresets::with_start_presets(reading.current_presets());
         assert_eq!(left(&parent), [false, true]);
         // The next step of the parent restores nothing for subagents that were started in this
         // step.
@@ -96,9 +98,9 @@ mod tests {
         assert_eq!(left(&parent), [false, false]);
         assert_eq!(left(&with_all), [true, true]);
         // The preset of a turn applies to its subagents as well.
-        let turn = TurnPresets::default();
+        let turn = TurnToolPresets::default();
         turn.set_turn_preset(preset("minimal"));
-        let below = TurnPresets::with_start_presets(turn.current_presets());
+        let below = TurnToolPresets::with_start_presets(turn.current_presets());
         assert_eq!(left(&below), [false, false]);
     }
 }

@@ -21,13 +21,13 @@ use crate::tool::workspace::Workspace;
 /// Maximum size of one page, in bytes. Nearly every skill fits into one page.
 const PAGE_BYTES: usize = 64 << 10;
 
-/// Maximum number of files that are listed.
+/// Maximum number of files of a skill's folder that are listed.
 const MAX_LISTED: usize = 60;
 
 /// Maximum depth of subfolders whose files are listed.
 const MAX_DEPTH: usize = 5;
 
-/// Maximum number of directory entries that are examined for the list.
+/// Maximum number of directory entries that are examined to list the files of a skill.
 const MAX_SEEN: usize = 2_000;
 
 /// Reads a file of a skill's folder.
@@ -77,9 +77,9 @@ pub(super) async fn read_skill_file(
     read.map_err(in_folder)
 }
 
-/// Returns a page of a wrapped text, from line `offset` of the inner text on. Every page has the
-/// complete wrapper, so that no text of the skill is outside the wrapper, and no text of the host
-/// inside.
+/// Returns a page of a skill's text, from line `offset` of the inner text on. The first and the
+/// last line of `text` are its wrapper. Every page has the complete wrapper, so that no text of the
+/// skill is outside the wrapper, and no text of the host inside.
 pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
     let (inner, close) = rest.rsplit_once('\n').unwrap_or(("", rest));
@@ -87,7 +87,7 @@ pub(super) fn page_text(text: &str, offset: u64) -> Result<ToolOutput, String> {
     let mut lines = inner.split_inclusive('\n').skip(n_before).peekable();
     if lines.peek().is_none() && offset > 1 {
         let n_lines = inner.lines().count();
-        return Err(format!("the text has only {n_lines} lines"));
+        return Err(format!("the text of the skill has only {n_lines} lines"));
     }
     let mut shown = String::new();
     let mut goes_on = None;
@@ -127,8 +127,8 @@ fn list_skill_files(skill: &Skill) -> String {
         Some(held) if !skill.is_flat => {
             list_copied_files(held, &skill.dir, "", 0, &mut n_seen, &mut names);
         }
-        None if !skill.is_flat && skill.is_in_place() => {
-            list_folder(&skill.real_dir, "", 0, &mut n_seen, &mut names);
+        None if !skill.is_flat && skill.is_path_unchanged() => {
+            list_skill_folder(&skill.real_dir, "", 0, &mut n_seen, &mut names);
         }
         _ => {}
     }
@@ -138,7 +138,7 @@ fn list_skill_files(skill: &Skill) -> String {
         return String::new();
     }
     names.sort();
-    names.iter_mut().for_each(quote_name);
+    names.iter_mut().for_each(quote_file_name);
     let n_more = names.len().saturating_sub(MAX_LISTED);
     let more = match (n_more, n_seen >= MAX_SEEN) {
         (0, false) => String::new(),
@@ -155,15 +155,15 @@ fn list_skill_files(skill: &Skill) -> String {
     )
 }
 
-/// Whether a file is a test case of the skill or one of its snapshots; these are for the author
-/// only.
+/// Whether a file is a test case of the skill or a snapshot of one. Such files are meant only for
+/// the skill's author.
 fn is_test_case(name: &str) -> bool {
     let is_file_of_cases = |name: &str| !name.contains('/') && name.ends_with(".toml");
     name.strip_prefix("tests/")
         .is_some_and(|name| is_file_of_cases(name) || name.starts_with("snapshots/"))
 }
 
-fn list_folder(
+fn list_skill_folder(
     folder: &Path,
     before: &str,
     depth: usize,
@@ -185,7 +185,7 @@ fn list_folder(
         match entry.file_type() {
             Ok(kind) if kind.is_file() => names.push(shown),
             Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_skipped_folder(&name) => {
-                list_folder(
+                list_skill_folder(
                     &entry.path(),
                     &format!("{shown}/"),
                     depth + 1,
@@ -220,7 +220,7 @@ fn list_copied_files(
 }
 
 /// Quotes a name with characters that could be mistaken for markup or a separator.
-fn quote_name(name: &mut String) {
+fn quote_file_name(name: &mut String) {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./ +@".contains(c);
     if !name.chars().all(is_plain) {
         let quoted = serde_json::Value::from(name.as_str()).to_string();

@@ -1,4 +1,5 @@
-//! An invocation of a skill that passed the gate: the invoker, and the text for the model.
+//! An invocation of a skill that passed all checks before its use: the invoker, and the text for
+//! the model.
 
 use std::sync::Arc;
 
@@ -24,19 +25,21 @@ impl std::fmt::Display for SkillInvoker {
 
 /// A skill that may be used now, with its text for this invocation.
 #[derive(Clone)]
-pub(in crate::agent) struct ReadySkill {
+pub(in crate::agent) struct SkillInvocation {
     pub(in crate::agent) skill: Arc<Skill>,
     pub(in crate::agent) by: SkillInvoker,
-    /// Wrapped text of the skill, with its arguments filled in.
+    /// Text of the skill with its arguments filled in, between the tags that mark it as a skill for
+    /// the model.
     pub(in crate::agent) text: Arc<str>,
-    /// Whether the text is already in the conversation. An input can repeat it, for example with a
-    /// file that is piped in; the skill then exempts no call from approval.
+    /// Whether the conversation already contains the same text, for example because a file that was
+    /// piped into an input repeats it. The skill then exempts no call from approval.
     pub(in crate::agent) is_repeated: bool,
 }
 
 /// A skill that the next turn runs in a subagent.
 pub(in crate::agent) struct InvokedSkill {
-    pub(in crate::agent) ready: ReadySkill,
-    /// Text with which the input of the next turn must begin.
+    pub(in crate::agent) ready: SkillInvocation,
+    /// Text with which the input of the next turn must begin; otherwise the turn does not run the
+    /// skill.
     pub(in crate::agent) input: Arc<str>,
 }

@@ -7,16 +7,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::active::{ActiveSkill, ActiveSkills, ForbiddenCall, TOOL, reserves_tools_of_plugin};
+use super::active::{
+    ActiveSkill, ActiveSkills, TOOL, ToolRefusedBySkill, reserves_tools_of_plugin,
+};
 use super::gate::unknown_skill_text;
 use super::memory::SkillMemory;
 use super::parts::SkillParts;
-use super::presets::{StartPresets, TurnPresets};
+use super::presets::{StartPresets, TurnToolPresets};
 use crate::agent::spec::AgentSpec;
 use crate::agent::subagent::preset::BY_NAME_ONLY;
 use crate::agent::turn_tools::TurnTools;
 use crate::message::{SkillPart, ToolSpec};
-use crate::skill::{ApprovalExemption, Invocation, Skill};
+use crate::skill::{ApprovalExemption, Skill, SkillInvocationRule};
 use crate::tool::command::{CommandPart, PatternMatch};
 use crate::tool::registry::ToolRegistry;
 use crate::tool::subject::Subject;
@@ -34,7 +36,7 @@ pub(in crate::agent) struct SkillScope {
     pub(in crate::agent) parts: SkillParts,
     tools: TurnTools,
     /// Presets that limit the tools of the turn.
-    pub(in crate::agent) presets: TurnPresets,
+    pub(in crate::agent) presets: TurnToolPresets,
     /// Skills of the turn that started this agent; `None` for the main agent.
     parent: Option<Arc<SkillScope>>,
 }
@@ -49,7 +51,7 @@ impl SkillScope {
     ) -> Self {
         Self {
             tools: TurnTools::new(spec.tools.clone()),
-            presets: TurnPresets::with_start_presets(at_start),
+            presets: TurnToolPresets::with_start_presets(at_start),
             spec,
             number,
             own,
@@ -61,7 +63,7 @@ impl SkillScope {
 
     /// Returns all tools of the agent, including those that skills or presets forbid.
     pub(in crate::agent) fn tools(&self) -> Arc<ToolRegistry> {
-        self.tools.all()
+        self.tools.all_tools()
     }
 
     /// Replaces the tools of the agent, between two steps.
@@ -124,7 +126,7 @@ impl SkillScope {
         active
             .iter()
             .all(|skill| skill.find_prohibition(spec).is_none())
-            && self.reserved_tool_reason(spec).is_none()
+            && self.reason_tool_is_reserved(spec).is_none()
             && self.presets.presets_select_tool(spec)
     }
 
@@ -139,20 +141,20 @@ impl SkillScope {
             .iter()
             .find_map(|skill| Some((skill, skill.find_prohibition(spec)?)))?;
         let why = match forbidden {
-            ForbiddenCall::Denied => format!("which is active and denies `{}`", spec.name),
-            ForbiddenCall::NotAllowed => {
+            ToolRefusedBySkill::Denied => format!("which is active and denies `{}`", spec.name),
+            ToolRefusedBySkill::NotAllowed => {
                 format!("which is active and does not allow `{}`", spec.name)
             }
         };
         let left = match &self.tool_names()[..] {
             [] => "no tools are left".to_owned(),
-            names => format!("the tools that are left: {}", names.join(", ")),
+            names => format!("the tools that can still be called: {}", names.join(", ")),
         };
         let id = &skill.id;
         let text = format!(
             "refused by skill {id}, {why}; {left}. The call was not run. The skill ends {}; another skill or a subagent gives no tool \
              back. Go on with what is left, and say what you could not do.",
-            skill.skill_end_description()
+            skill.describe_skill_end()
         );
         Some((id.clone(), text))
     }
@@ -170,24 +172,27 @@ impl SkillScope {
             .flat_map(|skill| &skill.spares)
             .filter(|spare| exemption_names_tool(spare, spec))
             .collect();
-        covers_subject(&spares, subject)
+        exemptions_cover_subject(&spares, subject)
     }
 
-    /// Returns further folders that commands may read: those of the skills that were used.
+    /// Returns the folders of the skills that were used. Commands may read them in addition to
+    /// other folders.
     pub(in crate::agent) fn readable_folders(&self) -> Arc<[PathBuf]> {
-        self.memory.folders()
+        self.memory.readable_skill_folders()
     }
 
     /// Returns the reason why a tool of a plugin is currently unavailable: skills reserve the tools
     /// of that plugin, and none of these skills is active.
-    pub(in crate::agent) fn reserved_tool_reason(&self, spec: &ToolSpec) -> Option<String> {
+    pub(in crate::agent) fn reason_tool_is_reserved(&self, spec: &ToolSpec) -> Option<String> {
         let plugin = spec.plugin.as_deref()?;
         let of_plugin: Vec<&Arc<Skill>> = self
             .spec
             .skills
             .iter()
             .filter(|skill| reserves_tools_of_plugin(skill, plugin))
-            .filter(|skill| skill.invocation != Invocation::Disabled && skill.missing.is_empty())
+            .filter(|skill| {
+                skill.invocation != SkillInvocationRule::Disabled && skill.missing.is_empty()
+            })
             .collect();
         if of_plugin.is_empty() || self.memory.keeps_tools_available(plugin) {
             return None;
@@ -231,15 +236,15 @@ impl SkillScope {
             let spec = &entry.spec;
             let above = self.active_skills();
             reserves_tools_of_plugin(skill, spec.plugin.as_deref().unwrap_or_default())
-                && self.reserved_tool_reason(spec).is_some()
+                && self.reason_tool_is_reserved(spec).is_some()
                 && self.presets.presets_select_tool(spec)
                 && above.iter().all(|skill| skill.permits_tool(spec))
         })
     }
 
-    /// Returns the names of the tools that a subagent gets which runs this skill: those of this
-    /// agent that the skill permits.
-    pub(in crate::agent) fn remaining_tools(&self, skill: &Skill) -> Vec<String> {
+    /// Returns the names of the tools for a subagent that runs this skill: the tools of this agent
+    /// that the skill permits.
+    pub(in crate::agent) fn tools_permitted_by_skill(&self, skill: &Skill) -> Vec<String> {
         let tools = self.tools();
         let (active, mut left) = (self.callable_tool_names(), Vec::new());
         let names = tools.specs().into_iter();
@@ -247,8 +252,8 @@ impl SkillScope {
             active.contains(&spec.name) || self.becomes_available_with(skill, &spec.name)
         });
         let names: Vec<String> = names.map(|spec| spec.name.clone()).collect();
-        // A subagent must do the work itself, so it gets tools that delegate only if the skill
-        // names them explicitly.
+        // A subagent that runs a skill must do the work itself, so it gets tools that delegate only
+        // if the skill names them explicitly.
         let hands_on = |name: &str| skill.tools.allow.is_none() && BY_NAME_ONLY.contains(&name);
         for name in names.iter().filter(|name| !hands_on(name)) {
             let entry = tools.get(name);
@@ -267,8 +272,8 @@ impl SkillScope {
         left
     }
 
-    /// Returns the parts of skills that a text contains which the user or another agent gives to an
-    /// agent as input.
+    /// Returns a part for each prepared skill whose text occurs in `text`, which the user or
+    /// another agent gives to an agent as input.
     pub(in crate::agent) fn prepared_skill_parts(&self, text: &str) -> Vec<SkillPart> {
         let prepared = self.memory.find_prepared_skills(text).into_iter();
         prepared
@@ -286,15 +291,16 @@ fn exemption_names_tool(spare: &ApprovalExemption, spec: &ToolSpec) -> bool {
 
 /// Whether the exemptions cover a call with this subject. For a shell command, every part of the
 /// command must be covered; an exemption for a shell that names no command covers nothing.
-fn covers_subject(spares: &[&ApprovalExemption], subject: &Subject) -> bool {
+fn exemptions_cover_subject(spares: &[&ApprovalExemption], subject: &Subject) -> bool {
     let Subject::Command(command) = subject else {
         return spares.iter().any(|spare| spare.command.is_none());
     };
     let is_covered = |part: &CommandPart| {
         let mut patterns = spares.iter().filter_map(|spare| spare.command.as_ref());
-        !part.is_altered() && patterns.any(|pattern| pattern.match_part(part) == PatternMatch::Yes)
+        !part.has_variable_assignments()
+            && patterns.any(|pattern| pattern.match_part(part) == PatternMatch::Yes)
     };
-    command.reason_to_ask().is_none()
+    command.reason_to_ask_user().is_none()
         && !command.parts.is_empty()
         && command.parts.iter().all(is_covered)
 }

@@ -17,7 +17,7 @@ use super::ready::SkillInvoker;
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::agent::spec::AgentSpec;
 use crate::message::{EffectClass, SkillPart, ToolSpec};
-use crate::skill::{Context, Invocation, Skill};
+use crate::skill::{Context, Skill, SkillInvocationRule};
 use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::policy::{PolicyCall, ToolVerdict};
 use crate::tool::subject::{Subject, WorkspacePath};
@@ -52,7 +52,7 @@ struct SkillTool {
 
 /// Adds the tool if there are skills that are not disabled.
 pub(in crate::agent) fn add_tool(spec: &mut AgentSpec, active_turns: &ActiveTurns) {
-    let is_usable = |invocation: Invocation| invocation != Invocation::Disabled;
+    let is_usable = |invocation: SkillInvocationRule| invocation != SkillInvocationRule::Disabled;
     if !spec.skills.iter().any(|skill| is_usable(skill.invocation)) {
         return;
     }
@@ -105,7 +105,8 @@ async fn answer_skill_call(
         approvals: &scope.approvals,
         memory: &scope.family.skills,
     };
-    // If the chain is longer than it was when the agent was started, a plugin calls the tool.
+    // If the call chain is longer than it was when the agent was started, the tool is called by a
+    // plugin and not by the model.
     let is_plugin = ctx.caller.call_chain.len() > scope.spec.call_chain.len();
     let plugin = ctx.caller.call_chain.last().filter(|_| is_plugin);
     let by = plugin.map_or(SkillInvoker::Model, |name| {

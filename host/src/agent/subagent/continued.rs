@@ -14,7 +14,7 @@ use super::report::{ended_subagent_output, find_own_child, started_subagent_outp
 use super::start::{SubagentOrder, start_subagent, wait_for_subagent};
 use crate::agent::scope::{ActiveTurns, TurnScope};
 use crate::message::{EffectClass, ToolSpec};
-use crate::session::Child;
+use crate::session::ChildSession;
 use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
@@ -81,7 +81,7 @@ impl ContinueSubagent {
 /// subagent; `None` stands for the model.
 pub(in crate::agent) fn continuation_order(
     scope: &TurnScope,
-    child: Child,
+    child: ChildSession,
     message: String,
     by: Option<&Arc<str>>,
 ) -> Result<SubagentOrder, String> {
@@ -95,7 +95,7 @@ pub(in crate::agent) fn continuation_order(
     }
     if id.starts_with(SKILL_ID_PREFIX) {
         return Err(format!(
-            "{id} did the work of a skill; invoke the skill again"
+            "{id} was started by a skill and cannot be continued; invoke the skill again"
         ));
     }
     let preset = child.preset.as_deref();

@@ -86,5 +86,5 @@ pub(in crate::agent) fn require_available_tools(
             active.join(", ")
         )));
     }
-    Ok(tools.only(names))
+    Ok(tools.only_named_tools(names))
 }

@@ -18,7 +18,7 @@ use crate::tool::{Tool, ToolCtx, ToolOutput};
 /// Maximum number of listed subagents; the oldest are omitted.
 const MAX_LISTED: usize = 50;
 
-/// Maximum length of the task in a line, in bytes.
+/// Maximum length of a subagent's task in a line of the list, in bytes.
 const MAX_TASK_BYTES: usize = 100;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -31,7 +31,7 @@ pub(super) struct ListSubagents {
 }
 
 impl ListSubagents {
-    /// Creates the tool. It finds the calling agent's turn in `active_turns`.
+    /// Creates the tool `list_subagents`, which finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns) -> Self {
         Self {
             spec: build_tool_spec::<Arguments>(
@@ -60,7 +60,7 @@ impl ListSubagents {
         }
         for child in children.iter().skip(n_older) {
             let live = registry.find_live_subagent(&child.agent);
-            let row = AgentRow {
+            let row = SubagentRow {
                 id: &child.agent,
                 state: subagent_state(child, live.as_deref()),
                 preset: child.preset.as_deref(),
@@ -73,10 +73,10 @@ impl ListSubagents {
         let others = others.filter(|live| live.parent != scope.spec.name);
         let others: Vec<_> = others.take(MAX_LISTED).collect();
         if !others.is_empty() {
-            rows.push(other_agents_heading(&scope));
+            rows.push(format_other_agents_heading(&scope));
         }
         for live in &others {
-            let row = AgentRow {
+            let row = SubagentRow {
                 id: &live.id,
                 state: SubagentState::Running,
                 preset: live.preset.as_deref(),
@@ -93,12 +93,12 @@ impl ListSubagents {
 }
 
 /// Returns the heading of the list of other agents' subagents.
-fn other_agents_heading(scope: &TurnScope) -> String {
+fn format_other_agents_heading(scope: &TurnScope) -> String {
     format!("Of other agents than {}:", scope.spec.name)
 }
 
-/// Line about a subagent, for the model.
-struct AgentRow<'a> {
+/// Row of the list of subagents for the model.
+struct SubagentRow<'a> {
     id: &'a str,
     state: SubagentState,
     preset: Option<&'a str>,
@@ -106,7 +106,7 @@ struct AgentRow<'a> {
     live: Option<&'a LiveSubagent>,
 }
 
-impl AgentRow<'_> {
+impl SubagentRow<'_> {
     /// Formats the line.
     ///
     /// For example:

@@ -18,7 +18,7 @@ const DISPLAY_KEYS: [&str; 1] = ["color"];
 
 /// Hint of the parser about a misspelled key `description`. The parser uses the value of that key
 /// nevertheless, so it is not reported as unused.
-const MISSPELLING_HINT: &str = "write `description` if that is meant";
+const MISSPELLING_HINT: &str = "write `description` if you mean this key";
 
 /// Phrases about skills in the messages of the parser, each with the phrase about presets that
 /// replaces it.
@@ -53,7 +53,7 @@ pub(super) fn describe_invalid_file(left: &OmittedSkill) -> String {
 
 /// Describes the keys of a file that have no effect on its preset; `None` if there are none.
 pub(super) fn describe_unused_keys(file: &Skill) -> Option<String> {
-    let keys = unused_keys(file);
+    let keys = preset_keys_without_effect(file);
     let named = keys.iter().take(MAX_NAMED);
     let mut named: Vec<String> = named.map(|key| format!("`{key}`")).collect();
     if let Some(n_more @ 1..) = keys.len().checked_sub(MAX_NAMED) {
@@ -63,18 +63,18 @@ pub(super) fn describe_unused_keys(file: &Skill) -> Option<String> {
     let preset = &file.id;
     Some(if named.is_empty() {
         format!(
-            "{last} of the preset `{preset}` has no counterpart and is left out; remove it, or restrict the preset with `tools`"
+            "{last} of the preset `{preset}` has no equivalent in Rind and is ignored; remove it, or restrict the preset with `tools`"
         )
     } else {
         let others = named.join(", ");
         format!(
-            "{others} and {last} of the preset `{preset}` have no counterpart and are left out; remove them, or restrict the preset with `tools`"
+            "{others} and {last} of the preset `{preset}` have no equivalent in Rind and are ignored; remove them, or restrict the preset with `tools`"
         )
     })
 }
 
 /// Returns the keys of a file that presets do not use: unknown keys, and keys for skills only.
-fn unused_keys(file: &Skill) -> BTreeSet<&str> {
+fn preset_keys_without_effect(file: &Skill) -> BTreeSet<&str> {
     let has_arguments = file.arguments.is_some() || !file.argument_names.is_empty();
     let of_skills = [
         ("allowed-tools", !file.spares.is_empty()),
@@ -115,12 +115,13 @@ fn reported_key(finding: &Diagnostic) -> Option<&str> {
         return Some(key);
     }
     if text.starts_with("allowed-tools`: ") {
-        // Only this message of the parser shows an entry that exempts no call from approval, such
-        // as `Bash`.
+        // The parser reports an entry that exempts no call from approval, such as `Bash`, only with
+        // this message.
         return Some("allowed-tools");
     }
     let (key, _) = text.split_once("` has no effect: ")?;
-    // Skip a message about the value of a key, such as `trust: user`: the key itself has an effect.
+    // Skip a message about a single value of a key, such as `trust: user`: other values of that key
+    // have an effect.
     (!key.contains(':')).then_some(key)
 }
 
@@ -156,11 +157,11 @@ mod tests {
         assert_eq!(
             unread(front).unwrap(),
             "`effort`, `hooks`, `isolation`, `maxTurns`, `mcpServers`, `memory`, `permissionMode`, `skills` and `when_to_use` \
-             of the preset `x` have no counterpart and are left out; remove them, or restrict the preset with `tools`"
+             of the preset `x` have no equivalent in Rind and are ignored; remove them, or restrict the preset with `tools`"
         );
         assert_eq!(
             unread("maxTurns: 3\n").unwrap(),
-            "`maxTurns` of the preset `x` has no counterpart and is left out; remove it, or restrict the preset with `tools`"
+            "`maxTurns` of the preset `x` has no equivalent in Rind and is ignored; remove it, or restrict the preset with `tools`"
         );
         for tools in ["Read", "Bash", "Bash(git status *)"] {
             let notice = unread(&format!("allowed-tools: {tools}\n")).unwrap();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::notice::{describe_invalid_file, describe_unused_keys};
 use crate::message::{EffectClass, ToolSpec};
-use crate::near::nearest_name;
+use crate::near::find_nearest_name;
 use crate::skill::{Skill, Skills, ToolScope};
 use crate::text::clean_line;
 
@@ -40,7 +40,7 @@ pub(in crate::agent) const BY_NAME_ONLY: [&str; 6] = [
     "wait_subagents",
 ];
 
-/// Tool for commands that run in the background of `bash`.
+/// Name of the tool for commands that `bash` runs in the background.
 const BACKGROUND: &str = "background";
 
 /// Tools that inspect subagents but change nothing.
@@ -49,7 +49,7 @@ const WATCHING: [&str; 2] = ["list_subagents", "query_subagent"];
 /// Model name that means the parent's model in the files of Claude Code.
 const INHERIT: &str = "inherit";
 
-/// Selection among the tools of the parent.
+/// Selects the tools of the parent agent that a subagent with the preset gets.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::agent) enum PresetToolSelection {
     /// Tools that only read.
@@ -143,7 +143,7 @@ const BUILT_IN: [BuiltInPresetRow; 4] = [
     },
 ];
 
-/// Presets of a session, in the order of the list for the model.
+/// Subagent presets of a session, in the order of the list that the model gets.
 #[derive(Clone, Debug)]
 pub(crate) struct SubagentPresets {
     presets: Vec<Arc<SubagentPreset>>,
@@ -191,7 +191,7 @@ impl SubagentPresets {
         Self { presets, left_out }
     }
 
-    /// Returns the notices about preset files, each in one line.
+    /// Returns the notices about faults in preset files, each in one line.
     pub(crate) fn left_out(&self) -> &[String] {
         &self.left_out
     }
@@ -210,7 +210,7 @@ impl SubagentPresets {
         let found = self.presets.iter().find(|preset| preset.name == wanted);
         found.cloned().ok_or_else(|| {
             let names = self.presets.iter().map(|preset| preset.name.as_str());
-            let near = nearest_name(wanted, names.clone());
+            let near = find_nearest_name(wanted, names.clone());
             let near = match near {
                 Some(near) => format!("; did you mean `{near}`?"),
                 None => ".".to_owned(),
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(preset.model, None);
         assert_eq!(
             note.unwrap(),
-            "`hooks` and `maxTurns` of the preset `x` have no counterpart and are left out; remove them, or restrict the preset \
+            "`hooks` and `maxTurns` of the preset `x` have no equivalent in Rind and are ignored; remove them, or restrict the preset \
              with `tools`; the model `dear` has no effect: only a preset of yours chooses a model"
         );
     }

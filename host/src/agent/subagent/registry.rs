@@ -1,7 +1,7 @@
 //! The subagents of a session that run in this process or have ended recently.
 //!
 //! All agents of a session share the registry. The session file has the permanent record of each
-//! subagent; see `session::Child`. The module must not know how a subagent runs. Start from
+//! subagent; see `session::ChildSession`. The module must not know how a subagent runs. Start from
 //! [`SubagentRegistry`].
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -31,7 +31,7 @@ pub(in crate::agent) struct SubagentOutcome {
     pub(in crate::agent) result: Result<String, HandleError>,
     pub(in crate::agent) usage: Usage,
     pub(in crate::agent) steps: u32,
-    /// Cost in US dollars, without tokens of models with an unknown price.
+    /// Cost in US dollars; tokens of models with an unknown price are not included.
     pub(in crate::agent) cost_usd: f64,
 }
 
@@ -70,7 +70,7 @@ pub(in crate::agent) struct LiveSubagent {
     stop_reason: Mutex<Option<String>>,
     /// Whether the model of the parent was already notified that the subagent ended.
     is_reported: AtomicBool,
-    /// Outcome; `None` while the subagent runs.
+    /// Outcome of the subagent; `None` while it runs.
     outcome: watch::Sender<Option<Arc<SubagentOutcome>>>,
 }
 
@@ -135,7 +135,7 @@ impl LiveSubagent {
         lock(&self.stop_reason).clone()
     }
 
-    /// Records the outcome, unless one was already recorded.
+    /// Records the outcome of the subagent, unless one was already recorded.
     pub(in crate::agent) fn record_outcome(&self, outcome: SubagentOutcome) {
         self.outcome.send_if_modified(|kept| {
             let is_first = kept.is_none();
@@ -168,7 +168,7 @@ pub(in crate::agent) struct SubagentRegistry {
 impl SubagentRegistry {
     /// Creates the registry of a session. The number of started subagents includes those of earlier
     /// runs of the session.
-    pub(in crate::agent) fn of_session(session: &Session) -> Self {
+    pub(in crate::agent) fn for_session(session: &Session) -> Self {
         let children = session.children().into_iter();
         let spawned = children.filter(|child| !child.is_holder && child.plugin.is_none());
         Self {

@@ -7,8 +7,8 @@ use super::find::{UnresolvedAgent, resolve_agent, unknown_agent_text};
 use super::registry::{LiveSubagent, SubagentOutcome};
 use crate::agent::scope::TurnScope;
 use crate::event::SubagentState;
-use crate::session::{Body, Child};
-use crate::text::error_chain;
+use crate::session::{Body, ChildSession};
+use crate::text::format_error_chain;
 use crate::tool::ToolOutput;
 
 /// Maximum number of ids in one call that waits for subagents.
@@ -43,7 +43,8 @@ pub(super) fn outcome_text(id: &str, outcome: &SubagentOutcome) -> String {
     format!("subagent_id: {id}{state}\n\n{}", outcome.text())
 }
 
-/// Returns the result of a call that waited until one subagent ended.
+/// Returns the result of a tool call that waited until a subagent ended, and marks the end of the
+/// subagent as reported to the model.
 pub(super) fn ended_subagent_output(live: &LiveSubagent, outcome: &SubagentOutcome) -> ToolOutput {
     live.mark_end_as_reported();
     let text = outcome_text(&live.id, outcome);
@@ -65,7 +66,10 @@ pub(super) fn started_subagent_output(live: &LiveSubagent) -> ToolOutput {
 ///
 /// # Errors
 /// A message for the model: the id is unknown or ambiguous, or it is the id of a holder.
-pub(in crate::agent) fn find_own_child(scope: &TurnScope, text: &str) -> Result<Child, String> {
+pub(in crate::agent) fn find_own_child(
+    scope: &TurnScope,
+    text: &str,
+) -> Result<ChildSession, String> {
     let mut children = scope.spec.session.children();
     let ids: Vec<&str> = children.iter().map(|child| &*child.agent).collect();
     let id = match resolve_agent(text, ids.iter().copied()) {
@@ -76,7 +80,7 @@ pub(in crate::agent) fn find_own_child(scope: &TurnScope, text: &str) -> Result<
     let at = children.iter().position(|child| child.agent == id);
     match at.map(|at| children.swap_remove(at)) {
         Some(child) if child.is_holder => Err(format!(
-            "{id} keeps an archived turn and does no work; ask it with `query_subagent`"
+            "{id} only keeps an archived turn and runs no task; ask it with `query_subagent`"
         )),
         Some(child) => Ok(child),
         None => Err(unknown_agent_text(text, [])),
@@ -86,7 +90,7 @@ pub(in crate::agent) fn find_own_child(scope: &TurnScope, text: &str) -> Result<
 /// Returns the state of a subagent: the state in this process if `live` is given, otherwise the
 /// state that the session file records.
 pub(in crate::agent) fn subagent_state(
-    child: &Child,
+    child: &ChildSession,
     live: Option<&LiveSubagent>,
 ) -> SubagentState {
     let of_live = live.map(|live| {
@@ -112,7 +116,7 @@ pub(super) async fn read_last_output(scope: &TurnScope, id: &str) -> Result<Stri
     let unreadable = |why: String| format!("the session of {id} cannot be read: {why}");
     let entries = match read {
         Ok(Ok(entries)) => entries.unwrap_or_default(),
-        Ok(Err(error)) => return Err(unreadable(error_chain(&error))),
+        Ok(Err(error)) => return Err(unreadable(format_error_chain(&error))),
         Err(error) => return Err(unreadable(error.to_string())),
     };
     let outputs = entries

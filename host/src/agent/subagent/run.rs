@@ -13,7 +13,7 @@ use crate::agent::config::AgentConfig;
 use crate::agent::host_calls::turn_interrupted_error;
 use crate::agent::lifecycle::LiveAgent;
 use crate::agent::outcome::{Error, TurnOutcome};
-use crate::agent::scope::{AgentFamily, TurnScope};
+use crate::agent::scope::{AgentTreeState, TurnScope};
 use crate::agent::skill::presets::StartPresets;
 use crate::agent::spec::{AgentSpec, TurnSpec};
 use crate::event::{Event, SubagentState};
@@ -34,7 +34,7 @@ const ROLE_PROMPT: &str = "You are a subagent: a program gave you one task and r
      nothing else.";
 
 /// Keys of the parts of the system prompt that only subagents have. If the parent is a subagent
-/// too, they replace its parts.
+/// too, these parts replace the parent's parts with the same keys.
 const SUBAGENT_PART_KEYS: [&str; 2] = ["subagent", "subagent-preset"];
 
 /// A running subagent.
@@ -105,12 +105,12 @@ impl SubagentRun {
             ..parent.clone()
         };
         add_query_tool_to_subagent(&mut spec, &self.scope.family.active_turns);
-        let family = AgentFamily {
+        let family = AgentTreeState {
             parent: Some(self.scope.clone()),
             presets: self.at_start.clone(),
             ..self.scope.family.clone()
         };
-        LiveAgent::new_in_family(spec, family)
+        LiveAgent::new_with_shared_state(spec, family)
     }
 
     /// Runs the subagent, emits its start and end events, and records its outcome.
@@ -131,7 +131,7 @@ impl SubagentRun {
         }
         let scope = agent.scope.as_ref();
         let blocked = scope
-            .map(|scope| scope.progress.blocked_calls())
+            .map(|scope| scope.progress.describe_blocked_calls())
             .unwrap_or_default();
         // Release the session first, because a caller that sees the outcome may continue the
         // subagent at once.
@@ -155,7 +155,7 @@ impl SubagentRun {
             ended = &mut turn => ended,
             () = tokio::time::sleep(limit) => {
                 self.live.stop(format!(
-                    "it worked for {} s, the longest time for one task (subagents.max_seconds)",
+                    "it worked for {} s, the maximum for one task (subagents.max_seconds)",
                     limit.as_secs()
                 ));
                 turn.await
@@ -285,8 +285,8 @@ fn to_subagent_outcome(
     }
 }
 
-/// Appends the list of blocked calls to an answer, because the model of the subagent may not have
-/// mentioned them.
+/// Appends to a subagent's answer the list of its calls that were not run, because the model of the
+/// subagent may not have mentioned them.
 fn append_blocked_calls(answer: &str, blocked: &[String]) -> String {
     format!(
         "{answer}\n\n[blocked: a subagent cannot ask for approval, so these calls were not run: {}]",

@@ -26,10 +26,12 @@ const ABOUT: &str = "Starts a subagent on a task of its own and returns at once;
 struct Arguments {
     /// Task of the subagent, with everything it must know: it does not see this conversation.
     task: String,
-    /// Name of a preset, which selects its tools and instructions. Default without `tools`: those of `investigate`.
+    /// Name of a preset, which selects its tools and instructions. Default without `tools`: those
+    /// of `investigate`.
     #[serde(default)]
     preset: Option<String>,
-    /// Names of those of your tools that it gets. With a preset they must be among those of the preset.
+    /// Names of those of your tools that it gets. With a preset they must be among those of the
+    /// preset.
     #[serde(default)]
     tools: Option<Vec<String>>,
     /// Maximum number of its steps.
@@ -48,7 +50,7 @@ pub(super) struct SpawnSubagent {
 }
 
 impl SpawnSubagent {
-    /// Creates the tool. It finds the calling agent's turn in `active_turns`.
+    /// Creates the tool `spawn_subagent`, which finds the calling agent's turn in `active_turns`.
     pub(super) fn new(active_turns: ActiveTurns, presets: &SubagentPresets) -> Self {
         let about = format!("{ABOUT}{}", presets.list_presets());
         Self {

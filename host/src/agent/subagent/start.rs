@@ -13,7 +13,7 @@ use super::run::{SubagentRun, record_subagent_end};
 use crate::agent::budget::LimitedHostCall;
 use crate::agent::host_calls::{PluginCalls, check_text, turn_interrupted_error};
 use crate::agent::scope::TurnScope;
-use crate::agent::skill::ready::ReadySkill;
+use crate::agent::skill::ready::SkillInvocation;
 use crate::point::caller::Caller;
 use crate::point::handle::HandleError;
 use crate::point::payload::SubagentInfo;
@@ -38,7 +38,7 @@ pub(in crate::agent) struct SubagentOrder {
     pub(in crate::agent) max_steps: u32,
     pub(in crate::agent) preset: Option<Arc<SubagentPreset>>,
     /// Skill with which it begins.
-    pub(in crate::agent) skill: Option<ReadySkill>,
+    pub(in crate::agent) skill: Option<SkillInvocation>,
     /// Whether the subagent already has a session, which it continues.
     pub(in crate::agent) is_continued: bool,
 }
@@ -55,7 +55,7 @@ pub(in crate::agent) async fn start_subagent(
     mut caller: Caller,
 ) -> Result<Arc<LiveSubagent>, HandleError> {
     check_text("the prompt", &order.task)?;
-    check_depth(scope)?;
+    check_subagent_depth(scope)?;
     let of_skill = order.skill.as_ref().map(|ready| &*ready.skill);
     // Read the presets together with the tools, before the first await, because the next step of
     // this turn may have other presets.
@@ -134,7 +134,7 @@ impl Drop for SubagentStopGuard {
     }
 }
 
-fn check_depth(scope: &TurnScope) -> Result<(), HandleError> {
+fn check_subagent_depth(scope: &TurnScope) -> Result<(), HandleError> {
     let trigger = &scope.spec.config.archival.trigger;
     if scope.spec.depth < trigger.max_subagent_depth() {
         return Ok(());

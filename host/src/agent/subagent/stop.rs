@@ -58,7 +58,7 @@ impl StopSubagent {
         let Some(live) = live.filter(|live| live.is_running()) else {
             let live = scope.family.subagents.find_live_subagent(id);
             let state = subagent_state(&child, live.as_deref());
-            return ToolOutput::ok(format!("{id} does not run: {state}"));
+            return ToolOutput::ok(format!("the subagent {id} is not running: {state}"));
         };
         live.stop("its parent stopped it");
         match tokio::time::timeout(PATIENCE, live.wait_for_end()).await {

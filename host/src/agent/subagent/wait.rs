@@ -17,7 +17,7 @@ use crate::message::{EffectClass, ToolSpec};
 use crate::tool::builtin::{build_tool_spec, run_until_cancelled};
 use crate::tool::{Tool, ToolCtx, ToolOutput};
 
-/// Part of the call's deadline that is reserved for composing the result.
+/// Part of the deadline of a call that is reserved for composing its result.
 const RESULT_MARGIN: Duration = Duration::from_secs(5);
 
 /// Separator between the answers of two subagents.
@@ -85,8 +85,8 @@ impl WaitSubagents {
         });
         let mut ends: Vec<_> = running.map(|live| Box::pin(live.wait_for_end())).collect();
         let is_any = asked.any == Some(true);
-        // A subagent of an earlier process has already ended, so a call with `any` need not wait if
-        // one is in the list.
+        // If the list contains a subagent of an earlier process, that subagent has already ended,
+        // so a call with `any` need not wait.
         let has_ended = is_any && ends.len() < awaited.len();
         if !ends.is_empty() && !has_ended {
             let ended = async {

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::super::project::{ProjectError, project_error};
 use super::{FolderContent, FolderReadLimits, InMemoryFolder};
-use crate::beneath::{self, MissingParents};
+use crate::beneath::{self, MissingParentRule};
 
 /// Maximum depth of subdirectories.
 const MAX_DEPTH: usize = 16;
@@ -23,29 +23,29 @@ pub(super) struct FolderReader<'a> {
     files: BTreeMap<Vec<String>, Cow<'static, [u8]>>,
     bounds: FolderReadLimits,
     bytes_left: u64,
-    /// Project within which symlinks are followed; `None` if they are refused.
-    pub(super) links: Option<ProjectLinks<'a>>,
+    /// Project within which symlinks are followed; `None` if every symlink is refused.
+    pub(super) links: Option<ProjectSymlinks<'a>>,
 }
 
 /// Project within which symlinks are followed.
-pub(super) struct ProjectLinks<'a> {
+pub(super) struct ProjectSymlinks<'a> {
     pub(super) project: &'a Path,
     pub(super) project_fd: OwnedFd,
-    /// Entries that could not be read, with the reasons.
+    /// Files and directories that could not be read, each as an error with the reason.
     pub(super) refused: Vec<ProjectError>,
     /// Whether the target of a symlink is being read. Further symlinks inside the target are not
     /// followed, because they could form a cycle.
     pub(super) is_inside: bool,
 }
 
-impl ProjectLinks<'_> {
+impl ProjectSymlinks<'_> {
     /// Opens the target of a path without leaving the project.
     pub(super) fn open_path(&self, path: &Path) -> Result<OwnedFd, ProjectError> {
         const ELSEWHERE: &str = "is a link out of the project, or a dangling link; files outside the project cannot be trusted";
         let below = path.strip_prefix(self.project).ok().and_then(Path::to_str);
         let below = below.ok_or_else(|| project_error(path, ELSEWHERE))?;
         let walked =
-            beneath::walk_path_beneath(&self.project_fd, below, true, MissingParents::Refused);
+            beneath::walk_path_beneath(&self.project_fd, below, true, MissingParentRule::Refused);
         let walked = walked.map_err(|_| project_error(path, ELSEWHERE))?;
         // Refuse a symlink to a directory that contains the symlink, because the directory would be
         // read into itself.
@@ -65,7 +65,7 @@ impl ProjectLinks<'_> {
 impl<'a> FolderReader<'a> {
     pub(super) fn new(
         root: &'a Path,
-        links: Option<ProjectLinks<'a>>,
+        links: Option<ProjectSymlinks<'a>>,
         bounds: FolderReadLimits,
     ) -> Self {
         Self {
@@ -87,8 +87,8 @@ impl<'a> FolderReader<'a> {
         }
     }
 
-    /// Handles an entry that cannot be read. If symlinks are followed, stores the entry as an empty
-    /// file and records the reason; otherwise returns the reason as an error.
+    /// Handles an entry that cannot be read. If this walk follows symlinks (`links` is set), stores
+    /// the entry as an empty file and records the reason; otherwise returns the reason as an error.
     fn record_unreadable(
         &mut self,
         fault: ProjectError,
@@ -104,7 +104,7 @@ impl<'a> FolderReader<'a> {
 
     /// Reads the target of a symlink within the project, and stores it under the name of the
     /// symlink.
-    fn walk_link(&mut self, path: &Path, names: &mut Vec<String>) -> Result<(), ProjectError> {
+    fn walk_symlink(&mut self, path: &Path, names: &mut Vec<String>) -> Result<(), ProjectError> {
         let opened = match &self.links {
             Some(links) if !links.is_inside => links.open_path(path),
             _ => Err(unsupported_kind_error(path)),
@@ -189,7 +189,7 @@ impl<'a> FolderReader<'a> {
         };
         let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         if FileType::from_raw_mode(found.st_mode) == FileType::Symlink && self.links.is_some() {
-            return self.walk_link(&path, names);
+            return self.walk_symlink(&path, names);
         }
         if !is_plain(found.st_mode) {
             return self.record_unreadable(unsupported_kind_error(&path), names);

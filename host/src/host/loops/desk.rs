@@ -36,7 +36,7 @@ use crate::text::clean_line;
 /// Period in which the turns that a loop starts are counted.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Time that the turns of a run have to end after the run itself has ended.
+/// Grace period for the turns that a run of a loop has started, after the run itself has ended.
 pub(crate) const TURN_GRACE: Duration = Duration::from_secs(2);
 
 /// Maximum length of an id in an error, in bytes.
@@ -44,7 +44,8 @@ const MAX_SHOWN: usize = 96;
 
 /// Parts of a [`LoopService`] that the caller of a loop may choose.
 pub(crate) struct LoopServiceParts {
-    /// Runs the turns; `None` opens a session for each.
+    /// Runs the turns that the loop requests. If `None`, each turn runs in a session that is opened
+    /// for it.
     pub(crate) runner: Option<Arc<dyn TurnRunner>>,
     /// Receives the events of the turns.
     pub(crate) watcher: Option<mpsc::Sender<Stamped>>,
@@ -59,7 +60,7 @@ pub(crate) struct LoopService {
     plugin: String,
     host: Host,
     names: LoopSessionNames,
-    /// Whether the loop may run turns in sessions that are conversations of users.
+    /// Whether the loop may run turns in the sessions in which users have their conversations.
     uses_conversations: bool,
     /// Session of the loop itself.
     session: Arc<session::Session>,
@@ -76,7 +77,7 @@ pub(crate) struct LoopService {
 /// Turns of a loop.
 #[derive(Default)]
 struct LoopTurns {
-    /// Times at which turns were started, within the last minute.
+    /// Times within the last minute at which turns were started.
     started: VecDeque<Instant>,
     /// Turns that run, or whose reports the loop has not collected yet, by session id.
     running: BTreeMap<String, Arc<RunningTurn>>,
@@ -86,20 +87,20 @@ struct LoopTurns {
 struct RunningTurn {
     cancel: CancellationToken,
     report: Mutex<Option<Result<LoopTurnReport, HandleError>>>,
-    /// Cancelled when the turn has ended and `report` is set.
+    /// Token that is cancelled when the turn has ended and `report` is set.
     has_ended: CancellationToken,
 }
 
-/// Guard that marks a turn as ended when it is dropped, even if the task of the turn panics.
-struct TurnGuard(Arc<RunningTurn>);
+/// Guard of a running turn. Dropping it marks the turn as ended, even if the turn's task panics.
+struct LoopTurnEndGuard(Arc<RunningTurn>);
 
-impl TurnGuard {
+impl LoopTurnEndGuard {
     fn end_turn(self, report: Result<LoopTurnReport, HandleError>) {
         *lock(&self.0.report) = Some(report);
     }
 }
 
-impl Drop for TurnGuard {
+impl Drop for LoopTurnEndGuard {
     fn drop(&mut self) {
         lock(&self.0.report).get_or_insert_with(|| {
             Err(HandleError::Failed(
@@ -126,8 +127,8 @@ impl LoopService {
         let spending = LoopSpending::new(host.0.config.max_loop_cost_usd);
         let desk = Self {
             plugin: plugin.to_owned(),
-            names: LoopSessionNames::new(plugin, own.keeper(), host.workspace()),
-            uses_conversations: own.reads_conversations(),
+            names: LoopSessionNames::new(plugin, own.state_key(), host.workspace()),
+            uses_conversations: own.may_read_conversations(),
             session: session.stored(),
             runner: runner.unwrap_or_else(|| Arc::new(SessionPerTurnRunner::new(host.clone()))),
             host,
@@ -140,8 +141,8 @@ impl LoopService {
         Some((Arc::new(desk), sender))
     }
 
-    /// Resets the state of the previous run.
-    pub(super) fn begin_run(&self) {
+    /// Prepares for a new run: the run is not yet notified when the host ends.
+    pub(super) fn begin_loop_run(&self) {
         self.is_told.store(false, Ordering::Release);
     }
 
@@ -167,7 +168,7 @@ impl LoopService {
     /// Returns the id of the session in which a turn is to run.
     async fn session_id(&self, wanted: &TurnSession) -> Result<String, HandleError> {
         match wanted {
-            TurnSession::Fresh => Ok(self.names.unnamed_session_id()),
+            TurnSession::Fresh => Ok(self.names.create_unnamed_session_id()),
             TurnSession::Named(name) => self.names.session_id_for_name(name),
             TurnSession::Existing(id) => {
                 let (host, id, own) = (self.host.clone(), id.clone(), self.names.clone());
@@ -199,7 +200,7 @@ impl LoopService {
         let mut turns = lock(&self.turns);
         if turns.running.contains_key(session) {
             return Err(HandleError::Limit(format!(
-                "a turn of this loop runs in session {session}, or its report was not collected; only one turn runs at a time in a session"
+                "a turn of this loop runs in session {session}, or it has ended and its report was not collected; collect the report before you start another turn there"
             )));
         }
         let n_running = u32::try_from(turns.running.len()).unwrap_or(u32::MAX);
@@ -253,9 +254,9 @@ impl LoopService {
             max_cost_usd: reserved.max_cost_usd(),
             cancel: running.cancel.clone(),
             watcher: self.parts.watcher.clone(),
-            has_begun: reserved.has_begun(),
+            has_begun: reserved.begun_flag(),
         };
-        let guard = TurnGuard(running);
+        let guard = LoopTurnEndGuard(running);
         let (work, id) = (self.runner.run_turn(turn), session.clone());
         tokio::spawn(async move {
             let ended = work.await;
@@ -321,7 +322,7 @@ impl LoopHandle for LoopService {
         let (bytes, most) = (self.session.bytes(), self.parts.max_session_bytes);
         if bytes > most {
             return Err(HandleError::Limit(format!(
-                "the session of the loop has {bytes} bytes, more than the {most} of one loop"
+                "the session of the loop has {bytes} bytes, more than the maximum of {most}"
             )));
         }
         Ok(())

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use desk::{LoopService, LoopServiceParts, TURN_GRACE};
-pub use names::loop_of_session;
+pub use names::loop_plugin_of_session;
 pub use turn::{LoopTurn, TurnRunner};
 
 use super::Session;
@@ -62,7 +62,7 @@ pub enum LoopError {
 #[derive(Default)]
 pub(super) struct SharedLimits {
     spent: CountedCalls,
-    /// Time of the first run in the current period.
+    /// Time of the first run in the current period, in which the limits are counted.
     since: Option<Instant>,
 }
 
@@ -70,7 +70,7 @@ impl SharedLimits {
     /// Returns the usage of earlier runs in this period, and begins a new period if the last one is
     /// over. The usage is kept until a run reports its own, because a run that cannot start reports
     /// none.
-    fn current_usage(&mut self, now: Instant) -> CountedCalls {
+    fn usage_in_current_period(&mut self, now: Instant) -> CountedCalls {
         let is_over = |since: Instant| now.duration_since(since) >= SHARED_LIMITS_PERIOD;
         if self.since.is_none_or(is_over) {
             self.since = Some(now);
@@ -84,7 +84,7 @@ impl Session {
     /// Returns the loops of the plugins. A loop runs only in [`run_loop`](Self::run_loop).
     #[must_use]
     pub fn loops(&self) -> Arc<[Arc<PluginLoop>]> {
-        self.offers.loops()
+        self.offers.plugin_loops()
     }
 
     /// Runs the loop of a plugin once, under its permissions and within its deadline, until
@@ -122,19 +122,19 @@ impl Session {
         desk: &Arc<LoopService>,
         cancel: &CancellationToken,
     ) -> Result<LoopReply, LoopError> {
-        let loops = self.offers.loops();
+        let loops = self.offers.plugin_loops();
         let Some(own) = loops.iter().find(|own| own.plugin() == plugin) else {
             return Err(LoopError::Unknown {
                 plugin: plugin.to_owned(),
             });
         };
-        let spent = self.shared.current_usage(Instant::now());
+        let spent = self.shared.usage_in_current_period(Instant::now());
         let caller = self.agent.begin_call(spent, cancel).await?;
-        desk.begin_run();
+        desk.begin_loop_run();
         let interrupt = CancellationToken::new();
         let run = self
             .agent
-            .end_call(own.run(&caller, desk.clone()), &interrupt);
+            .wait_for_call_end(own.run(&caller, desk.clone()), &interrupt);
         let ended = tokio::select! {
             ended = run => ended,
             never = interrupt_after_grace(desk, cancel, &interrupt) => match never {},
@@ -160,14 +160,14 @@ impl Session {
         self.agent.spec().session.bytes()
     }
 
-    /// Resets the counts of the plugins' usage in the session, such as log lines and requests.
+    /// Resets the counts of the plugins' usage in this session, such as log lines and requests.
     pub(crate) fn reset_limits(&self) {
         self.offers.reset_limits();
     }
 }
 
-/// Interrupts a run after `cancel` is set: at once, or after [`TURN_GRACE`] if the run itself is
-/// notified of the end of the host.
+/// Waits until `cancel` is set, then interrupts a run of a loop: at once, or after [`TURN_GRACE`]
+/// if the run was notified that the host ends. Never returns.
 async fn interrupt_after_grace(
     desk: &LoopService,
     cancel: &CancellationToken,

@@ -13,7 +13,7 @@ use crate::text::clean_line;
 /// Prefix of the id of every session in which a loop runs turns.
 const PREFIX: &str = "loop.";
 
-/// First character of `NAME` if the loop did not name the session.
+/// First character of the part `NAME` of the id if the loop did not name the session.
 const UNNAMED: char = '_';
 
 /// Number of digits of `PLACE`.
@@ -36,7 +36,8 @@ pub(super) struct LoopSessionNames {
 }
 
 impl LoopSessionNames {
-    /// Creates the names for a plugin whose data folder has the name `keeper`.
+    /// Creates the names for the sessions of a plugin's loop in `workspace`. `keeper` is the name
+    /// of the plugin's data folder.
     pub(super) fn new(plugin: &str, keeper: &str, workspace: &Path) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(workspace.as_os_str().as_encoded_bytes());
@@ -51,7 +52,7 @@ impl LoopSessionNames {
     }
 
     /// Returns an id for a new session that the loop did not name.
-    pub(super) fn unnamed_session_id(&self) -> String {
+    pub(super) fn create_unnamed_session_id(&self) -> String {
         let id = crate::clock::new_id();
         // Use the end of the new id, which is random; its beginning encodes the time.
         let digits = id.get(id.len().saturating_sub(FRESH_DIGITS)..);
@@ -90,7 +91,7 @@ impl LoopSessionNames {
 
 /// Returns the plugin whose loop owns the session, which the id tells; `None` if no loop owns it.
 #[must_use]
-pub fn loop_of_session(id: &str) -> Option<&str> {
+pub fn loop_plugin_of_session(id: &str) -> Option<&str> {
     let mut parts = id.strip_prefix(PREFIX)?.split('.');
     let (plugin, name, place) = (parts.next()?, parts.next()?, parts.next()?);
     let is_whole = parts.next().is_none() && place.len() == PLACE_DIGITS && !name.is_empty();
@@ -110,17 +111,20 @@ mod tests {
         let own = names("heart");
         for id in [
             own.session_id_for_name("main").unwrap(),
-            own.unnamed_session_id(),
+            own.create_unnamed_session_id(),
         ] {
             assert!(is_session_id(&id), "{id}");
             assert!(own.is_loop_session_id(&id), "{id}");
-            assert_eq!(loop_of_session(&id), Some("heart"));
+            assert_eq!(loop_plugin_of_session(&id), Some("heart"));
         }
         assert_eq!(
             own.session_id_for_name("main").unwrap(),
             own.session_id_for_name("main").unwrap()
         );
-        assert_ne!(own.unnamed_session_id(), own.unnamed_session_id());
+        assert_ne!(
+            own.create_unnamed_session_id(),
+            own.create_unnamed_session_id()
+        );
     }
 
     #[test]
@@ -141,8 +145,8 @@ mod tests {
         for id in others {
             assert!(!own.is_loop_session_id(&id), "{id}");
         }
-        assert_eq!(loop_of_session("loop.heart.a.b.12345678"), None);
-        assert_eq!(loop_of_session("20260101-000000-abcdef"), None);
+        assert_eq!(loop_plugin_of_session("loop.heart.a.b.12345678"), None);
+        assert_eq!(loop_plugin_of_session("20260101-000000-abcdef"), None);
     }
 
     #[test]
@@ -164,6 +168,6 @@ mod tests {
         }
         let plugin = "p".repeat(64);
         assert!(names(&plugin).session_id_for_name(&"x".repeat(40)).is_err());
-        assert!(is_session_id(&names(&plugin).unnamed_session_id()));
+        assert!(is_session_id(&names(&plugin).create_unnamed_session_id()));
     }
 }

@@ -39,14 +39,14 @@ pub(super) fn check_order(host: &Host, order: &LoopTurnRequest) -> Result<(), Ha
         && (model.is_empty() || model.len() > MAX_MODEL_BYTES || model.contains(char::is_control))
     {
         return invalid(format!(
-            "the name of a model is 1 to {MAX_MODEL_BYTES} bytes without control characters"
+            "the name of a model must have 1 to {MAX_MODEL_BYTES} bytes and no control characters"
         ));
     }
     if let Some(id) = &order.input_id
         && !(1..=MAX_INPUT_ID_BYTES).contains(&id.len())
     {
         return invalid(format!(
-            "the id of an input has 1 to {MAX_INPUT_ID_BYTES} bytes"
+            "the id of an input must have 1 to {MAX_INPUT_ID_BYTES} bytes"
         ));
     }
     if let Some(usd) = order.max_cost_usd
@@ -74,7 +74,7 @@ pub(super) fn check_conversation(host: &Host, id: &str, is_own: bool) -> Result<
         )));
     }
     let missing = || HandleError::NotFound(format!("there is no session `{shown}`"));
-    let row = host.store().find_row(id).ok_or_else(missing)?;
+    let row = host.store().find_session_row(id).ok_or_else(missing)?;
     if Path::new(&row.workspace) != host.workspace() {
         return Err(HandleError::Denied(format!(
             "the session `{shown}` belongs to another workspace"
@@ -82,7 +82,7 @@ pub(super) fn check_conversation(host: &Host, id: &str, is_own: bool) -> Result<
     }
     if !is_own && row.aside.is_some() {
         return Err(HandleError::Denied(format!(
-            "the session `{shown}` is not a conversation of a person"
+            "the session `{shown}` was opened by Rind for its own use, not by a person"
         )));
     }
     Ok(())

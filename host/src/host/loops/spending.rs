@@ -16,7 +16,7 @@ use crate::point::handle::HandleError;
 /// Period over which costs are added up.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Minimum amount that must be left for a turn to start, in US dollars.
+/// Minimum amount of the loop's daily limit that must be left for a turn to start, in US dollars.
 const LEAST_USD: f64 = 0.000_001;
 
 /// Costs of the turns of one loop. Cheap to clone.
@@ -32,7 +32,7 @@ pub(super) struct LoopSpending {
 struct LoopCosts {
     /// Costs of ended turns, and when the turns ended.
     spent: VecDeque<(Instant, f64)>,
-    /// Amount that all running turns together have reserved.
+    /// Sum of the amounts that the running turns have reserved.
     reserved: f64,
 }
 
@@ -42,7 +42,7 @@ struct LoopCosts {
 pub(super) struct ReservedCost {
     spending: LoopSpending,
     most: Option<f64>,
-    /// Cost of the turn; `None` until it ends normally.
+    /// Actual cost of the turn; `None` until the turn ends normally.
     cost: Option<f64>,
     /// Whether the turn has begun and may have cost something.
     has_begun: Arc<AtomicBool>,
@@ -103,8 +103,8 @@ impl ReservedCost {
         self.most
     }
 
-    /// Returns the flag that the runner must set when the turn begins.
-    pub(super) fn has_begun(&self) -> Arc<AtomicBool> {
+    /// Returns the flag that the runner of the loop's turn must set when the turn begins.
+    pub(super) fn begun_flag(&self) -> Arc<AtomicBool> {
         self.has_begun.clone()
     }
 
@@ -146,7 +146,7 @@ mod tests {
         let refused = reserve(Some(0.1), now);
         assert!(matches!(refused, Err(HandleError::Limit(why)) if why.contains("`p`")));
         for turn in [&first, &second] {
-            turn.has_begun().store(true, Ordering::Release);
+            turn.begun_flag().store(true, Ordering::Release);
         }
         first.end_turn(0.7);
         second.end_turn(0.2);
@@ -155,7 +155,7 @@ mod tests {
         assert!((left - 0.1).abs() < 1e-9, "{left}");
         // A turn that did not begin costs nothing, one that broke off all that it had reserved.
         let broken = reserve(Some(0.1), now).unwrap();
-        broken.has_begun().store(true, Ordering::Release);
+        broken.begun_flag().store(true, Ordering::Release);
         drop(broken);
         assert!(reserve(Some(0.1), now).is_err());
         let later = reserve(Some(0.5), now + 2 * DAY).unwrap();

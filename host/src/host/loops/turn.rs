@@ -17,7 +17,7 @@ use crate::event::pump::EventPump;
 use crate::host::{Error, Host, Session, SessionBuilder};
 use crate::lock::lock;
 use crate::point::payload::Source;
-use crate::text::error_chain;
+use crate::text::format_error_chain;
 
 /// Runs the turns that loops request.
 pub trait TurnRunner: Send + Sync {
@@ -82,7 +82,9 @@ impl LoopTurn {
             session.set_model(session.provider().clone(), model);
         }
         let mut pump = EventPump::new(session.events(), self.watcher.clone());
-        let outcome = pump.pump_during(self.run_turn(session, cancel)).await;
+        let outcome = pump
+            .emit_events_during(self.run_turn(session, cancel))
+            .await;
         pump.flush_events(cancel).await;
         session.set_model(session.provider().clone(), usual);
         outcome
@@ -108,7 +110,7 @@ impl LoopTurn {
             turn = turn.max_cost_usd(usd);
         }
         self.has_begun.store(true, Ordering::Release);
-        let outcome = turn.await.map_err(|error| error_chain(&error))?;
+        let outcome = turn.await.map_err(|error| format_error_chain(&error))?;
         // A turn with this input id has already run: its stored outcome is returned without another
         // turn, so no cost is added.
         if outcome.turn <= n_before {
@@ -144,7 +146,7 @@ impl TurnRunner for SessionPerTurnRunner {
             let open = turn.open_session();
             let opened = tokio::task::spawn_blocking(move || open(host.session())).await;
             let opened = opened.map_err(|error| error.to_string())?;
-            let mut session = opened.map_err(|error| error_chain(&error))?;
+            let mut session = opened.map_err(|error| format_error_chain(&error))?;
             let id = turn.session().to_owned();
             lock(&steering).insert(id.clone(), session.steering());
             let cancel = turn.cancel().clone();
@@ -152,7 +154,7 @@ impl TurnRunner for SessionPerTurnRunner {
             lock(&steering).remove(&id);
             let closed = session.close().await;
             let outcome = outcome?;
-            closed.map_err(|error| error_chain(&error))?;
+            closed.map_err(|error| format_error_chain(&error))?;
             Ok(outcome)
         })
     }

@@ -1,4 +1,4 @@
-//! Calls a function of a component as a tool of the host.
+//! Implements tools of the host that call exported functions of a component.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use wasmtime::component::Val;
 
 use super::super::instance::InstanceSlot;
 use super::super::sanitize::CallSanitizer;
-use super::super::tools::run_guest;
+use super::super::tools::run_guest_tool;
 use super::functions::ComponentFunction;
 use super::results::convert_results;
 use crate::message::ToolSpec;
 use crate::point::failure::Failure;
-use crate::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
+use crate::tool::{FileTrackingMethod, Tool, ToolCtx, ToolOutput};
 
 /// Tool of a component in a session.
 pub(in super::super) struct ComponentTool {
@@ -25,7 +25,7 @@ pub(in super::super) struct ComponentTool {
     /// Permissions of the component, for display.
     pub(in super::super) may: Arc<[String]>,
     /// Method by which the host detects the files that the component changes.
-    pub(in super::super) tracking: FileTracking,
+    pub(in super::super) tracking: FileTrackingMethod,
 }
 
 impl Tool for ComponentTool {
@@ -37,14 +37,14 @@ impl Tool for ComponentTool {
         self.may.clone()
     }
 
-    fn file_tracking(&self) -> FileTracking {
+    fn file_tracking(&self) -> FileTrackingMethod {
         self.tracking
     }
 
     fn run<'a>(&'a self, arguments: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         let name = format!("`{}`", self.spec.name);
         Box::pin(async move {
-            run_guest(&name, self.deadline, ctx, self.call_guest(&arguments, ctx)).await
+            run_guest_tool(&name, self.deadline, ctx, self.call_guest(&arguments, ctx)).await
         })
     }
 }

@@ -9,11 +9,12 @@ use wasmparser::{Parser, Payload};
 use super::functions::truncate_description;
 use crate::secret::SecretScanner;
 
-/// Name of the custom section. Its first byte is the version of its format.
+/// Name of the custom section with the docs of a component's WIT package. Its first byte is the
+/// version of its format.
 const SECTION: &str = "package-docs";
 const VERSION: u8 = 1;
 
-/// Largest section that is read, in bytes.
+/// Maximum size, in bytes, of a `package-docs` section that is read.
 const MAX_SECTION_BYTES: usize = 1 << 20;
 
 /// Descriptions by the names of interface and function; the interface name is empty for functions
@@ -68,7 +69,7 @@ impl FunctionDocs {
 
     /// Returns the description of a function, which is sent to the model with every request. If
     /// there is none, or if it likely contains a secret, returns a generic description.
-    pub(super) fn function_description(&self, path: &[String], shown: &str) -> String {
+    pub(super) fn find_function_description(&self, path: &[String], shown: &str) -> String {
         let own = match path {
             [interface, name] => {
                 let short = interface.rsplit('/').next().unwrap_or(interface);
@@ -117,15 +118,15 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            docs.function_description(&path(&["now"]), "now"),
+            docs.find_function_description(&path(&["now"]), "now"),
             "Says the time."
         );
         assert_eq!(
-            docs.function_description(&path(&["a:b/zones@1.0.0", "offset"]), "x"),
+            docs.find_function_description(&path(&["a:b/zones@1.0.0", "offset"]), "x"),
             "Offset of a zone."
         );
         assert!(
-            docs.function_description(&path(&["other"]), "other")
+            docs.find_function_description(&path(&["other"]), "other")
                 .contains("`other`")
         );
         assert!(FunctionDocs::read_docs(b"no wasm").0.is_empty());

@@ -21,7 +21,7 @@ use crate::tool::schema;
 /// Number of hexadecimal digits of the hash that keeps truncated names distinct.
 const HASH_DIGITS: usize = 8;
 
-/// An exported function, ready to be called.
+/// Exported function of a component, ready to be called.
 pub(in super::super) struct ComponentFunction {
     pub(super) index: ComponentExportIndex,
     /// Parameters with their types, in order.
@@ -82,7 +82,7 @@ pub(in super::super) fn list_functions(
             return Err(Error::Tool {
                 tool: name,
                 why: format!(
-                    "the functions `{other}` and `{shown}` would both be tools of this name"
+                    "the functions `{other}` and `{shown}` would both become tools with this name"
                 ),
             });
         }
@@ -93,7 +93,7 @@ pub(in super::super) fn list_functions(
             Ok(parameters) => {
                 let spec = ToolSpec {
                     name,
-                    description: docs.function_description(&path, &shown),
+                    description: docs.find_function_description(&path, &shown),
                     parameters,
                     effect_class: class,
                     plugin: Some(manifest.name.clone()),
@@ -112,8 +112,8 @@ pub(in super::super) fn list_functions(
     }
     if listed.tools.is_empty() {
         let why = match listed.refused.first() {
-            Some(first) => format!("it exports no function that can be offered: {first}"),
-            None => "it exports no function, so there is nothing to offer".to_owned(),
+            Some(first) => format!("it exports no function that can be offered as a tool: {first}"),
+            None => "it exports no function, so there is nothing to offer as a tool".to_owned(),
         };
         return Err(Error::Start { message: why });
     }

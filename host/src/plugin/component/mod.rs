@@ -27,7 +27,7 @@ pub(super) use functions::{ComponentFunctions, check_component_import, list_func
 pub struct ForeignComponent {
     /// Canonical path of the folder that contains the component file.
     pub folder: PathBuf,
-    /// Manifest that was created for the component, which has none of its own.
+    /// Manifest that the host created for the component, which has no manifest of its own.
     pub manifest: Manifest,
     /// Environment variables that the component sees.
     pub environment: Vec<(String, String)>,

@@ -22,10 +22,13 @@ pub(super) fn convert_results(results: Vec<Val>, sanitizer: CallSanitizer<'_>) -
         None if is_error => ToolOutput::ok("it failed, without a reason"),
         None => ToolOutput::ok("done"),
         Some(Val::String(text)) => ToolOutput::ok(sanitizer.text("result", text)),
-        Some(value) => match list_bytes(&value).filter(|bytes| Blob::of(bytes, "").is_image()) {
-            Some(image) => ToolOutput::blob(image, ""),
-            None => json_output(value, sanitizer),
-        },
+        Some(value) => {
+            match byte_list_to_bytes(&value).filter(|bytes| Blob::from_bytes(bytes, "").is_image())
+            {
+                Some(image) => ToolOutput::blob(image, ""),
+                None => json_output(value, sanitizer),
+            }
+        }
     };
     output.is_error |= is_error;
     output
@@ -49,7 +52,7 @@ fn json_output(value: Val, sanitizer: CallSanitizer<'_>) -> ToolOutput {
 
 /// Returns the bytes of a value that is a list of bytes. `None` for an empty list, because only an
 /// element shows the list's type.
-fn list_bytes(value: &Val) -> Option<Vec<u8>> {
+fn byte_list_to_bytes(value: &Val) -> Option<Vec<u8>> {
     let Val::List(items) = value else {
         return None;
     };
@@ -65,7 +68,7 @@ fn list_bytes(value: &Val) -> Option<Vec<u8>> {
 
 /// Converts one value of the component model to JSON.
 fn value_to_json(value: Val) -> Value {
-    if let Some(bytes) = list_bytes(&value) {
+    if let Some(bytes) = byte_list_to_bytes(&value) {
         return Value::String(STANDARD.encode(bytes));
     }
     let boxed = |value: Option<Box<Val>>| value.map_or(Value::Null, |value| value_to_json(*value));

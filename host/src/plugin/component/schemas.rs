@@ -30,7 +30,7 @@ pub(super) const MAX_TYPES: usize = 4096;
 /// The type has no JSON form, or `room` is used up. The error is phrased to follow the name of the
 /// parameter.
 pub(super) fn type_schema(ty: &Type, room: &mut usize) -> Result<Value, String> {
-    subtract_types(room, 1)?;
+    subtract_from_type_limit(room, 1)?;
     Ok(match ty {
         Type::Bool => json!({"type": "boolean"}),
         Type::S8 => integer_schema(i8::MIN.into(), i8::MAX.into()),
@@ -75,12 +75,12 @@ pub(super) fn type_schema(ty: &Type, room: &mut usize) -> Result<Value, String> 
             json!({"oneOf": cases})
         }
         Type::Enum(names) => {
-            subtract_types(room, names.names().len())?;
+            subtract_from_type_limit(room, names.names().len())?;
             json!({"type": "string", "enum": names.names().collect::<Vec<_>>()})
         }
         Type::Flags(flags) => {
             let names: Vec<&str> = flags.names().collect();
-            subtract_types(room, names.len())?;
+            subtract_from_type_limit(room, names.len())?;
             json!({"type": "array", "items": {"type": "string", "enum": names}, "uniqueItems": true})
         }
         Type::Option(option) => {
@@ -96,23 +96,23 @@ pub(super) fn type_schema(ty: &Type, room: &mut usize) -> Result<Value, String> 
                 .map(|(name, ty)| object_schema(name, ty.as_ref(), room));
             json!({"oneOf": [ok?, err?]})
         }
-        Type::Own(_) | Type::Borrow(_) => return type_without_json_error("a resource"),
-        Type::Future(_) => return type_without_json_error("a future"),
-        Type::Stream(_) => return type_without_json_error("a stream"),
-        Type::ErrorContext => return type_without_json_error("an error context"),
+        Type::Own(_) | Type::Borrow(_) => return reject_type_without_json("a resource"),
+        Type::Future(_) => return reject_type_without_json("a future"),
+        Type::Stream(_) => return reject_type_without_json("a stream"),
+        Type::ErrorContext => return reject_type_without_json("an error context"),
         Type::Map(_) | Type::FixedLengthList(_) => {
-            return type_without_json_error("a map or a list of fixed length");
+            return reject_type_without_json("a map or a list of fixed length");
         }
     })
 }
 
-fn subtract_types(room: &mut usize, n: usize) -> Result<(), String> {
+fn subtract_from_type_limit(room: &mut usize, n: usize) -> Result<(), String> {
     let left = room.checked_sub(n);
     *room = left.ok_or_else(|| format!("refers to more than {MAX_TYPES} types and names"))?;
     Ok(())
 }
 
-fn type_without_json_error<T>(what: &str) -> Result<T, String> {
+fn reject_type_without_json<T>(what: &str) -> Result<T, String> {
     Err(format!("is or contains {what}, which has no JSON form"))
 }
 

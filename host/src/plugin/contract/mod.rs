@@ -25,7 +25,7 @@ use crate::point::catalog;
 const PACKAGE: &str = "rind:plugin/";
 
 /// Version of the current contract, which is in `wit/`.
-pub const CURRENT: &str = package_version(include_str!("../../../../wit/world.wit"));
+pub const CURRENT: &str = wit_package_version(include_str!("../../../../wit/world.wit"));
 
 /// Files of the contract, with their paths below `wit/`. Released versions are in subdirectories.
 static WIT: PackedFolder = PackedFolder::new(include_bytes!(concat!(
@@ -35,7 +35,7 @@ static WIT: PackedFolder = PackedFolder::new(include_bytes!(concat!(
 
 /// Returns the files of the newest contract with their names and texts: one interface each, and the
 /// tables that the SDKs are generated from.
-pub fn contract_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn list_contract_files() -> impl Iterator<Item = (&'static str, &'static str)> {
     WIT.files().filter_map(|(path, content)| {
         let is_own = !path.contains('/') && !path.ends_with(".md");
         Some((path, std::str::from_utf8(content).ok()?)).filter(|_| is_own)
@@ -70,7 +70,7 @@ static VERSIONS: &[ContractVersion] = &[
 ];
 
 /// Returns the numbers of the supported versions, oldest first.
-pub fn supported_versions() -> impl DoubleEndedIterator<Item = &'static str> {
+pub fn list_supported_versions() -> impl DoubleEndedIterator<Item = &'static str> {
     VERSIONS.iter().map(|version| version.number)
 }
 
@@ -80,7 +80,8 @@ pub fn is_supported(version: &Version) -> bool {
     find_contract_version(version).is_some()
 }
 
-/// Finds the supported version that a component built against `wanted` can use.
+/// Finds the supported contract version that runs a component built against `wanted`: a compatible
+/// version that is not older.
 fn find_contract_version(wanted: &Version) -> Option<&'static ContractVersion> {
     VERSIONS.iter().find(|known| {
         let number = Version::parse(known.number);
@@ -121,7 +122,7 @@ pub(super) fn link_interface(
 }
 
 /// Returns the version in the first line of a WIT file, `package rind:plugin@0.1.0;`.
-const fn package_version(wit: &str) -> &str {
+const fn wit_package_version(wit: &str) -> &str {
     let bytes = wit.as_bytes();
     let mut start = 0;
     while bytes[start] != b'@' {
@@ -168,7 +169,7 @@ pub(super) fn check_contract_version(what: &str, version: &str) -> Result<(), Er
                     crate::text::clean_line(version, MAX_VERSION_BYTES)
                 ),
             },
-            supported: supported_versions().collect::<Vec<_>>().join(", "),
+            supported: list_supported_versions().collect::<Vec<_>>().join(", "),
             todo: todo.to_owned(),
         })
     };
@@ -179,7 +180,7 @@ pub(super) fn check_contract_version(what: &str, version: &str) -> Result<(), Er
     if is_supported(&wanted) {
         return Ok(());
     }
-    let newest = supported_versions().next_back().map(Version::parse);
+    let newest = list_supported_versions().next_back().map(Version::parse);
     if newest.is_some_and(|newest| newest.is_ok_and(|newest| wanted > newest)) {
         return refuse(&format!("update Rind, or {rebuild}"));
     }
@@ -195,8 +196,11 @@ mod tests {
 
     #[test]
     fn the_version_is_that_of_the_package() {
-        assert_eq!(package_version("package a:b@1.2.3;\n\nworld x {}"), "1.2.3");
-        assert!(supported_versions().any(|version| version == CURRENT));
+        assert_eq!(
+            wit_package_version("package a:b@1.2.3;\n\nworld x {}"),
+            "1.2.3"
+        );
+        assert!(list_supported_versions().any(|version| version == CURRENT));
         assert!(Version::parse(CURRENT).is_ok());
     }
 
@@ -212,7 +216,7 @@ mod tests {
 
     #[test]
     fn newer_and_unknown_versions_are_refused_with_those_that_there_are() {
-        let current = Version::parse(supported_versions().next_back().unwrap()).unwrap();
+        let current = Version::parse(list_supported_versions().next_back().unwrap()).unwrap();
         let later = |minor, patch| {
             let (major, minor) = (current.major, current.minor + minor);
             Version::new(major, minor, current.patch + patch).to_string()
@@ -223,9 +227,9 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             let expected = format!(
-                "it imports `x`, which needs version {newer} of the contract; this host supports {}: update Rind, or build the \
+                "it imports `x`, which needs version {newer} of the plugin contract; this host supports {}: update Rind, or build the \
                  plugin with an SDK for a supported version",
-                supported_versions().collect::<Vec<_>>().join(", ")
+                list_supported_versions().collect::<Vec<_>>().join(", ")
             );
             assert_eq!(error, expected);
         }

@@ -4,7 +4,7 @@
 //!
 //! The digest covers only files in the plugin's folder. The module must not know how a plugin is
 //! built.
-//! Start from [`stale_build_message`].
+//! Start from [`describe_stale_build`].
 
 use std::fs;
 use std::io;
@@ -108,7 +108,7 @@ fn collect_source_paths(
 /// Returns a message if a component was built from other sources than those in the plugin's folder;
 /// `None` if it was built from these sources, or if that is unknown.
 #[must_use]
-pub fn stale_build_message(folder: &Path, component: &[u8]) -> Option<String> {
+pub fn describe_stale_build(folder: &Path, component: &[u8]) -> Option<String> {
     let built = stamp::find_section(component, SOURCES_SECTION)?;
     let now = digest_sources(folder)?;
     (built != now.as_bytes()).then(|| {
@@ -136,10 +136,10 @@ mod tests {
         assert_eq!(digest_sources(folder), None, "no manifest of a language");
         put("Cargo.toml", "[package]");
         let mut component = b"\0asm\x0d\0\x01\0".to_vec();
-        assert_eq!(stale_build_message(folder, &component), None, "no section");
+        assert_eq!(describe_stale_build(folder, &component), None, "no section");
         let digest = digest_sources(folder).unwrap();
         stamp::append_sources(&mut component, &digest).unwrap();
-        assert_eq!(stale_build_message(folder, &component), None);
+        assert_eq!(describe_stale_build(folder, &component), None);
         for (path, text) in [
             ("plugin.toml", "name = 1"),
             ("tests/cases.toml", "[[case]]"),
@@ -149,15 +149,15 @@ mod tests {
             ("x.wasm", "x"),
         ] {
             put(path, text);
-            assert_eq!(stale_build_message(folder, &component), None, "{path}");
+            assert_eq!(describe_stale_build(folder, &component), None, "{path}");
         }
         std::os::unix::fs::symlink("/dev/zero", folder.join("src/zero.rs")).unwrap();
-        assert_eq!(stale_build_message(folder, &component), None, "a link");
+        assert_eq!(describe_stale_build(folder, &component), None, "a link");
         put("src/lib.rs", "two");
-        let why = stale_build_message(folder, &component).unwrap();
+        let why = describe_stale_build(folder, &component).unwrap();
         assert!(why.contains("rind plugin build"), "{why}");
         put("src/lib.rs", "one");
         put("src/more.rs", "");
-        assert!(stale_build_message(folder, &component).is_some());
+        assert!(describe_stale_build(folder, &component).is_some());
     }
 }

@@ -22,7 +22,8 @@ pub const SECTION: &str = "rind:contract";
 /// with this prefix.
 pub const MANIFEST_SECTION: &str = "rind:file/plugin.toml";
 
-/// Maximum length of a stamp section, in bytes; a component with a longer one is refused.
+/// Maximum length in bytes of the custom section that contains a component's stamp. A component
+/// with a longer section is refused.
 const MAX_SECTION_BYTES: usize = 1024;
 
 /// Maximum length in bytes of a stamp's text when it is displayed.
@@ -86,7 +87,7 @@ pub fn append_sources(component: &mut Vec<u8>, digest: &str) -> io::Result<()> {
 /// Returns the manifest that a component was built with; `None` if the component contains no
 /// manifest.
 #[must_use]
-pub fn embedded_manifest(component: &[u8]) -> Option<Vec<u8>> {
+pub fn read_embedded_manifest(component: &[u8]) -> Option<Vec<u8>> {
     find_section(component, MANIFEST_SECTION)
 }
 
@@ -112,17 +113,17 @@ fn stamp_error(why: &str) -> io::Result<()> {
 
 fn append_section(component: &mut Vec<u8>, name: &str, content: &[u8]) {
     let mut section = Vec::new();
-    write_length(&mut section, name.len());
+    write_leb128_length(&mut section, name.len());
     section.extend(name.as_bytes());
     section.extend(content);
     // The id of a custom section is 0.
     component.push(0);
-    write_length(component, section.len());
+    write_leb128_length(component, section.len());
     component.extend(section);
 }
 
 /// Writes a length in unsigned LEB128, as WebAssembly does.
-fn write_length(bytes: &mut Vec<u8>, mut length: usize) {
+fn write_leb128_length(bytes: &mut Vec<u8>, mut length: usize) {
     loop {
         let low = u8::try_from(length & 0x7f).unwrap_or_default();
         length >>= 7;
@@ -180,7 +181,7 @@ fn parse_stamp(section: &[u8]) -> Result<Stamp, Error> {
         return Err(refuse(format!("has more than {MAX_SECTION_BYTES} bytes")));
     }
     let stamp: Stamp = serde_json::from_slice(section)
-        .map_err(|e| refuse(format!("is not what an SDK writes ({e})")))?;
+        .map_err(|e| refuse(format!("does not have the format that an SDK writes ({e})")))?;
     Ok(Stamp {
         contract: text::clean_line(&stamp.contract, MAX_TEXT_BYTES),
         language: text::clean_line(&stamp.language, MAX_TEXT_BYTES),
@@ -207,10 +208,10 @@ mod tests {
             check_contract_stamps(&component).unwrap(),
             Some(stamp.clone())
         );
-        assert_eq!(embedded_manifest(&component), None);
+        assert_eq!(read_embedded_manifest(&component), None);
         append_manifest(&mut component, b"name = \"x\"").unwrap();
         assert_eq!(
-            embedded_manifest(&component),
+            read_embedded_manifest(&component),
             Some(b"name = \"x\"".to_vec())
         );
         assert_eq!(

@@ -16,7 +16,8 @@ pub(in super::super) fn convert_answer(
 ) -> ToolOutput {
     let n_parts = answer.parts.len();
     if n_parts > MAX_PARTS {
-        let why = format!("the tool answered {n_parts} parts, at most {MAX_PARTS} are allowed");
+        let why =
+            format!("the answer of the tool has {n_parts} parts, at most {MAX_PARTS} are allowed");
         return ToolOutput::fault(why);
     }
     let (mut parts, mut all_bytes) = (Vec::with_capacity(n_parts), Vec::new());
@@ -42,7 +43,7 @@ pub(in super::super) fn convert_answer(
                     Ok(text) => sanitizer.text("result", text).into_bytes(),
                     Err(no_text) => no_text.into_bytes(),
                 };
-                let blob = Blob::of(&content, &media_type);
+                let blob = Blob::from_bytes(&content, &media_type);
                 all_bytes.push(content);
                 Part::Blob(blob)
             }

@@ -32,22 +32,23 @@ pub(in super::super) enum PayloadBehindHandle {
 
 /// Payload that is converted for guests, or passed to them as a handle.
 pub(in super::super) trait PassPayload {
-    /// Either [`ConvertedPayload`] or a handle.
+    /// Form in which guests get the payload: [`ConvertedPayload`] or a handle.
     type Shown;
 
-    /// Converts the payload, or stores it in `call` and returns a handle to it.
+    /// Converts the payload for the guest, or stores the payload in `call` and returns a handle to
+    /// it.
     fn show(&self, call: &mut CurrentCall) -> Self::Shown;
 }
 
 /// Payload that is passed to guests unconverted. Method resolution prefers the candidate with fewer
 /// references, so `payload.show(call)` picks [`PassPayload`] for a payload that implements both.
-pub(in super::super) trait PassUnconverted {
+pub(in super::super) trait PassUnconvertedPayload {
     type Shown;
 
     fn show(&self, call: &mut CurrentCall) -> Self::Shown;
 }
 
-impl<'a, T> PassUnconverted for &'a T {
+impl<'a, T> PassUnconvertedPayload for &'a T {
     type Shown = &'a T;
 
     fn show(&self, _call: &mut CurrentCall) -> &'a T {
@@ -98,7 +99,7 @@ impl<T: 'static> PayloadArgument for Resource<T> {
     }
 }
 
-/// Returns the main text of a payload, which a hook may return unchanged.
+/// Returns the main text of a payload. A hook may return this text unchanged.
 pub(in super::super) fn main_payload_text(payload: &dyn Any) -> Option<&str> {
     let input = payload
         .downcast_ref()
@@ -112,7 +113,8 @@ pub(in super::super) fn main_payload_text(payload: &dyn Any) -> Option<&str> {
     text.map(String::as_str)
 }
 
-/// Resource number of every handle. A call has only one payload, so one number is enough.
+/// Number of the resource behind every handle that a call passes to a plugin. A call has only one
+/// payload, so one number is enough.
 const ONLY: u32 = 0;
 
 macro_rules! lent {

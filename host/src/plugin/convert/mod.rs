@@ -10,7 +10,7 @@ mod payload;
 
 pub(super) use answer::convert_answer;
 pub(super) use handle::{
-    PassPayload, PassUnconverted, PayloadArgument, PayloadBehindHandle, main_payload_text,
+    PassPayload, PassUnconvertedPayload, PayloadArgument, PayloadBehindHandle, main_payload_text,
 };
 pub(super) use outcome::{SanitizeOutcome, sanitize_point_outcome};
 pub(super) use payload::{convert_effect_class, convert_message, convert_part, convert_tool_call};

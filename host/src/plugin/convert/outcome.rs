@@ -13,7 +13,7 @@ use crate::point::failure::Failure;
 use crate::point::outcome::*;
 use crate::point::payload::{Assessment, Decision, PromptPart, Tier};
 
-/// Maximum length of a log or notice line, in bytes.
+/// Maximum length of a log line or notice of a plugin, in bytes.
 const MAX_LINE_BYTES: usize = 4096;
 
 /// Maximum length of a metric name, in bytes.
@@ -26,21 +26,21 @@ pub(in super::super) trait SanitizeOutcome {
 }
 
 /// Text, possibly optional or repeated, to which a sanitizing function is applied.
-trait GuestText {
-    fn each(&mut self, sanitize: &impl Fn(String) -> String);
+trait SanitizableText {
+    fn sanitize_each_text(&mut self, sanitize: &impl Fn(String) -> String);
 }
 
-impl GuestText for String {
-    fn each(&mut self, sanitize: &impl Fn(String) -> String) {
+impl SanitizableText for String {
+    fn sanitize_each_text(&mut self, sanitize: &impl Fn(String) -> String) {
         *self = sanitize(std::mem::take(self));
     }
 }
 
 macro_rules! many {
     ($($many:ident),*) => {$(
-        impl<T: GuestText> GuestText for $many<T> {
-            fn each(&mut self, sanitize: &impl Fn(String) -> String) {
-                self.iter_mut().for_each(|text| text.each(sanitize));
+        impl<T: SanitizableText> SanitizableText for $many<T> {
+            fn sanitize_each_text(&mut self, sanitize: &impl Fn(String) -> String) {
+                self.iter_mut().for_each(|text| text.sanitize_each_text(sanitize));
             }
         }
 
@@ -60,16 +60,18 @@ macro_rules! without_text {
         }
     )*};
 }
-// A guest refers to a blob by its id; the host ignores the other fields and looks them up.
+// These types contain no text to sanitize. A guest refers to a blob by its id; the host ignores the
+// other fields and looks them up.
 without_text!(bool, u32, f64, Decision, Tier, wt::Blob);
 
-/// Sanitizes a field with the method that the row of the field names; the default is `sanitize`.
+/// Sanitizes a field of an outcome. The field's row in the table names the method of the sanitizer
+/// to use; the default is the field's own `sanitize`.
 macro_rules! field {
     ($sanitizer:ident, $field:ident) => {
         $field.sanitize($sanitizer)
     };
     ($sanitizer:ident, $field:ident, line $what:literal) => {
-        $field.each(&|text| $sanitizer.sanitize_line($what, &text, MAX_REASON_BYTES))
+        $field.sanitize_each_text(&|text| $sanitizer.sanitize_line($what, &text, MAX_REASON_BYTES))
     };
     ($sanitizer:ident, $field:ident, replacement $what:literal) => {
         *$field = $field
@@ -77,7 +79,7 @@ macro_rules! field {
             .and_then(|text| $sanitizer.sanitize_replacement($what, text))
     };
     ($sanitizer:ident, $field:ident, $way:ident $what:literal) => {
-        $field.each(&|text| $sanitizer.$way($what, text))
+        $field.sanitize_each_text(&|text| $sanitizer.$way($what, text))
     };
 }
 
@@ -140,7 +142,8 @@ impl SanitizeOutcome for Effect {
     }
 }
 
-/// Sanitizes the outcome of an implementation of a plugin-defined point.
+/// Sanitizes the outcome that a plugin returned as an implementation of a plugin-defined extension
+/// point.
 pub(in super::super) fn sanitize_point_outcome(
     outcome: wi::Outcome,
     sanitizer: CallSanitizer<'_>,

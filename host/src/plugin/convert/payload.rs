@@ -17,12 +17,12 @@ pub(in super::super) fn convert_message(message: &Message) -> wt::Message {
     wt::Message {
         id: message.id.clone(),
         role,
-        origin: convert_origin(message),
+        origin: convert_message_origin(message),
         content: message.content.iter().map(convert_content).collect(),
     }
 }
 
-fn convert_origin(message: &Message) -> wt::Origin {
+fn convert_message_origin(message: &Message) -> wt::Origin {
     match (message.origin, &message.plugin, message.role) {
         (Some(Origin::Summary), _, _) => wt::Origin::Summary,
         (Some(Origin::Reflection), _, _) => wt::Origin::Reflection,

@@ -1,5 +1,5 @@
-//! `rind:plugin/agent-turn`: primitives with which an agent loop runs a turn. Linked only if
-//! granted.
+//! `rind:plugin/agent-turn`: the operations (primitives) with which an agent loop runs a turn.
+//! Linked only if granted.
 
 use super::super::bindings::rind::plugin::agent_turn as wit;
 use super::super::convert::convert_tool_call;
@@ -85,8 +85,8 @@ impl wit::Host for HostState {
     }
 }
 
-/// Sends a primitive to the running turn, which executes it, and returns the reply. Meanwhile the
-/// deadline of the call is paused.
+/// Sends a primitive of the agent loop, such as a request to the model, to the running turn, which
+/// executes it, and returns the reply. Meanwhile the deadline of the call is paused.
 ///
 /// # Errors
 /// The current call runs no turn, because a hook, a tool, a command or another loop used the
@@ -113,7 +113,7 @@ fn check_model_or_preset_name(what: &str, name: Option<&str>) -> Result<(), Hand
         |name: &str| (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.contains(char::is_control);
     match name {
         Some(name) if !is_valid(name) => Err(HandleError::InvalidInput(format!(
-            "the name of a {what} is 1 to {MAX_NAME_BYTES} bytes without control characters"
+            "the name of a {what} must have 1 to {MAX_NAME_BYTES} bytes and no control characters"
         ))),
         _ => Ok(()),
     }

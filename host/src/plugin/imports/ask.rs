@@ -40,7 +40,7 @@ impl ask::Host for HostState {
         }
         if options.iter().any(|option| option.len() > MAX_OPTION_BYTES) {
             return Err(HandleError::Limit(format!(
-                "an option has at most {MAX_OPTION_BYTES} bytes"
+                "an option of a question may have at most {MAX_OPTION_BYTES} bytes"
             )));
         }
         let sanitizer = CallSanitizer::for_current_call(self, "ask");
@@ -56,7 +56,7 @@ impl ask::Host for HostState {
     async fn text(&mut self, text: String, default: String) -> Result<String, HandleError> {
         if default.len() > MAX_TEXT_BYTES {
             return Err(HandleError::Limit(format!(
-                "a default answer has at most {MAX_TEXT_BYTES} bytes"
+                "the default answer of a question may have at most {MAX_TEXT_BYTES} bytes"
             )));
         }
         let default = CallSanitizer::for_current_call(self, "ask").sanitize_line(

@@ -9,7 +9,7 @@ use crate::message::{Blob, Message};
 use crate::point::handle::HandleError;
 use crate::point::trace::AccessOutcome;
 
-/// Maximum length of one read, in bytes.
+/// Maximum length of one read of a blob, in bytes.
 pub(super) const MAX_READ_BYTES: u64 = 8 << 20;
 
 impl blobs::Host for HostState {

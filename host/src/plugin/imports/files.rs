@@ -96,7 +96,7 @@ impl files::Host for HostState {
 /// Verb in access records for the creation of a folder and its missing parents.
 const CREATE_FOLDER: &str = "create-folder";
 
-/// Change that a plugin makes at a path.
+/// Change that a plugin makes to the file or folder at a path.
 struct PathChange {
     verb: &'static str,
     /// New content of the file; `None` if the content is not known before the operation.
@@ -136,7 +136,7 @@ impl HostState {
         self.run_file_work(change.verb, path, move |folders, path| {
             let begun = recorder.and_then(|recorder| {
                 let makes_parents = change.verb == CREATE_FOLDER;
-                let own = folders.workspace_path(path, change.follows, makes_parents)?;
+                let own = folders.resolve_workspace_path(path, change.follows, makes_parents)?;
                 let record = recorder.begin_change(&own, change.content.as_deref())?;
                 Some((recorder, record))
             });
@@ -176,7 +176,7 @@ impl HostState {
         })
     }
 
-    /// Records a refused or failed file access.
+    /// Records a file access of the plugin that was refused or that failed.
     pub(super) fn record_file_access(&self, target: &str, error: &FolderError) {
         let outcome = if error.is_refusal() {
             AccessOutcome::Denied

@@ -17,7 +17,7 @@ const MAX_MESSAGES: usize = 100;
 /// Maximum size in bytes of the messages that one read returns, except for a single larger message.
 const MAX_MESSAGES_BYTES: usize = 8 << 20;
 
-/// Maximum length of one text read, in bytes.
+/// Maximum number of bytes that one read of a text returns.
 const MAX_READ_BYTES: u64 = 1 << 20;
 
 impl wh::Host for HostState {}
@@ -30,8 +30,8 @@ fn message_at(messages: &[Message], index: u32) -> Option<types::Message> {
     messages.get(index as usize).map(convert::convert_message)
 }
 
-/// Returns several messages, within the limits of one read.
-fn messages_in_range(messages: &[Message], start: u32, count: u32) -> Vec<types::Message> {
+/// Converts at most `count` messages from the index `start` on, within the limits of one read.
+fn select_messages_in_range(messages: &[Message], start: u32, count: u32) -> Vec<types::Message> {
     let count = MAX_MESSAGES.min(count as usize);
     let mut n_bytes = 0_usize;
     let fits = |message: &&Message| {
@@ -68,8 +68,9 @@ fn slice_text(text: &str, offset: u64, length: u64) -> String {
     text.get(start..end).unwrap_or_default().to_owned()
 }
 
-/// Implements the functions of each handle by reading the payload of the call. A handle always has
-/// the kind of the call's payload; if the engine ever passed another handle, the guest would trap.
+/// Implements the functions of each kind of payload handle by reading the payload of the current
+/// call. A handle always has the kind of that payload; if the engine ever passed another handle,
+/// the guest would trap.
 macro_rules! answers {
     ($($host:ident: $handle:ident { $($name:ident($($arg:ident: $ty:ty),*) -> $answer:ty: |$payload:ident| $value:expr;)* })*) => {$(
         impl wh::$host for HostState {
@@ -90,14 +91,14 @@ answers! {
     HostConversation: Conversation {
         len() -> u32: |messages| count_messages(messages);
         message(index: u32) -> Option<types::Message>: |messages| message_at(messages, index);
-        messages(start: u32, count: u32) -> Vec<types::Message>: |messages| messages_in_range(messages, start, count);
+        messages(start: u32, count: u32) -> Vec<types::Message>: |messages| select_messages_in_range(messages, start, count);
     }
     HostSlice: Slice {
         reason() -> String: |slice| slice.reason.clone();
         summary() -> String: |slice| slice.summary.clone();
         len() -> u32: |slice| count_messages(&slice.messages);
         message(index: u32) -> Option<types::Message>: |slice| message_at(&slice.messages, index);
-        messages(start: u32, count: u32) -> Vec<types::Message>: |slice| messages_in_range(&slice.messages, start, count);
+        messages(start: u32, count: u32) -> Vec<types::Message>: |slice| select_messages_in_range(&slice.messages, start, count);
     }
     HostWireRequest: WireRequest {
         provider() -> String: |request| request.provider.clone();
@@ -167,7 +168,7 @@ mod tests {
             sizes.iter().map(message).collect()
         };
         let n_read = |sizes: &[usize], start, count| {
-            messages_in_range(&conversation(sizes), start, count).len()
+            select_messages_in_range(&conversation(sizes), start, count).len()
         };
         assert_eq!(n_read(&[1; 101], 0, u32::MAX), MAX_MESSAGES);
         assert_eq!(n_read(&[1; 101], 100, 5), 1);

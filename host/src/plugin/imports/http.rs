@@ -3,7 +3,7 @@
 
 use super::super::bindings::rind::plugin::http;
 use super::super::host::HostState;
-use crate::egress::{Body, Request, Response, Timeouts};
+use crate::egress::{Body, Request, RequestTimeouts, Response};
 use crate::point::handle::HandleError;
 
 impl http::Host for HostState {
@@ -20,7 +20,7 @@ impl http::Host for HostState {
                 .map(|header| (header.name, header.value.into_bytes()))
                 .collect(),
             body: Body::Whole(request.body),
-            timeouts: Timeouts::default(),
+            timeouts: RequestTimeouts::default(),
         };
         let answer = egress.send(request, self.call.caller.origin()).await;
         Ok(convert_response(answer?))

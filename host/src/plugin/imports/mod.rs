@@ -34,7 +34,7 @@ mod wasi_streams;
 mod websocket;
 
 pub(super) use log::MAX_LINES as MAX_LOG_LINES;
-pub use row::{ImportRequirement, ImportRow, Limit};
+pub use row::{ImportRow, InterfaceImportRequirement, Limit};
 pub(super) use status::StatusLine;
 pub(super) use waiting::LoopRunState;
 pub(super) use wasi_http::WasiHttp;
@@ -73,7 +73,7 @@ pub(super) const FILES: &str = "files in the granted folders";
 /// Description of the access for `http` and `wasi:http`.
 const HTTP: &str = "requests to the granted hosts";
 
-/// Creates the row of an interface of the contract.
+/// Creates the [`ImportRow`] of an interface that the plugin contract defines.
 macro_rules! own {
     ($name:literal, $module:ident, $gives:expr) => {
         ImportRow::new(
@@ -131,14 +131,14 @@ pub const IMPORTS: &[ImportRow] = &[
     ])
     .mark_import_as_waiting(),
     own!("session", session, "reading the conversation")
-        .with_requirement(ImportRequirement::Session)
+        .with_requirement(InterfaceImportRequirement::Session)
         .with_limits(&[Limit::Count(session::MAX_MESSAGES, "messages at a time")]),
     own!(
         "model",
         model,
         "asking a model, without tools; it costs tokens"
     )
-    .with_requirement(ImportRequirement::Call(ExternalCall::Model))
+    .with_requirement(InterfaceImportRequirement::Call(ExternalCall::Model))
     .with_limits(&[Limit::Count(MAX_QUESTIONS, "questions in a turn")])
     .mark_import_as_waiting(),
     own!(
@@ -146,7 +146,7 @@ pub const IMPORTS: &[ImportRow] = &[
         agents,
         "running subagents, which cannot ask for approval"
     )
-    .with_requirement(ImportRequirement::Call(ExternalCall::Agents))
+    .with_requirement(InterfaceImportRequirement::Call(ExternalCall::Agents))
     .with_limits(&[Limit::Count(MAX_SUBAGENTS, "subagents in a turn")])
     .mark_import_as_waiting(),
     own!(
@@ -154,17 +154,17 @@ pub const IMPORTS: &[ImportRow] = &[
         tools_host,
         "calling the tools that it was granted"
     )
-    .with_requirement(ImportRequirement::Tool)
+    .with_requirement(InterfaceImportRequirement::Tool)
     .with_limits(&[Limit::Count(MAX_TOOL_CALLS, "calls in a turn")])
     .mark_import_as_waiting(),
     own!("files", files, FILES)
-        .with_requirement(ImportRequirement::Folder)
+        .with_requirement(InterfaceImportRequirement::Folder)
         .with_limits(&[
             Limit::Bytes(MAX_FILE_BYTES, "a call"),
             Limit::Count(MAX_ENTRIES as u32, "entries of a folder"),
         ]),
     own!("http", http, HTTP)
-        .with_requirement(ImportRequirement::Host)
+        .with_requirement(InterfaceImportRequirement::Host)
         .with_limits(HTTP_LIMITS),
     own!("ask", ask, "asking the person, who sees which plugin asks")
         .with_limits(&[
@@ -194,7 +194,7 @@ pub const IMPORTS: &[ImportRow] = &[
         websocket,
         "WebSocket connections of its loop to the granted hosts"
     )
-    .with_requirement(ImportRequirement::Host)
+    .with_requirement(InterfaceImportRequirement::Host)
     .with_limits(&[
         Limit::Count(MAX_CONNECTIONS as u32, "connections"),
         Limit::Bytes(MAX_FRAME_BYTES, "a message"),
@@ -202,7 +202,7 @@ pub const IMPORTS: &[ImportRow] = &[
     ])
     .mark_import_as_waiting(),
     own!("turns", turns, "running turns of the agent from its loop")
-        .with_requirement(ImportRequirement::Call(ExternalCall::Turns))
+        .with_requirement(InterfaceImportRequirement::Call(ExternalCall::Turns))
         .with_limits(&[
             Limit::Count(MAX_TURNS_PER_MINUTE, "turns a minute"),
             Limit::Count(MAX_RUNNING_TURNS, "turns at once"),
@@ -213,7 +213,7 @@ pub const IMPORTS: &[ImportRow] = &[
         agent_turn,
         "ordering the turns of the agent, when the settings name it"
     )
-    .with_requirement(ImportRequirement::Call(ExternalCall::AgentLoop))
+    .with_requirement(InterfaceImportRequirement::Call(ExternalCall::AgentLoop))
     .with_limits(&[
         Limit::Count(MAX_PRIMITIVES, "primitives without a request between"),
         Limit::Count(MAX_CANDIDATES as u32, "answers aside"),
@@ -227,9 +227,9 @@ pub const IMPORTS: &[ImportRow] = &[
         "data types of requests, no access by itself",
         None,
     )
-    .with_requirement(ImportRequirement::Host),
+    .with_requirement(InterfaceImportRequirement::Host),
     ImportRow::new("wasi:http/outgoing-handler@", HTTP, Some(wasi::link_http))
-        .with_requirement(ImportRequirement::Host)
+        .with_requirement(InterfaceImportRequirement::Host)
         .with_limits(HTTP_LIMITS),
     ImportRow::new("wasi:filesystem/", FILES, Some(wasi::link_files)),
     // Standard libraries always import the following interfaces, which are linked to an empty WASI
@@ -260,7 +260,7 @@ pub const IMPORTS: &[ImportRow] = &[
         "linked, and denied at every use",
         Some(wasi::link_sockets),
     )
-    .with_requirement(ImportRequirement::InertSockets),
+    .with_requirement(InterfaceImportRequirement::InertSockets),
 ];
 
 const STREAM: &str = "a stream that leads nowhere";
@@ -285,8 +285,8 @@ pub(super) fn build_linker(
     let mut linker = Linker::new(engine);
     for row in IMPORTS {
         let is_linked = match row.needs {
-            ImportRequirement::InertSockets => has_sockets,
-            ImportRequirement::Host if is_foreign && !row.is_contract_interface() => true,
+            InterfaceImportRequirement::InertSockets => has_sockets,
+            InterfaceImportRequirement::Host if is_foreign && !row.is_contract_interface() => true,
             needs => needs.refusal_reason(granted).is_none(),
         };
         if let Some(link) = row.link.filter(|_| is_linked) {

@@ -1,4 +1,4 @@
-//! `rind:plugin/points`: calling the implementers of points that plugins define.
+//! `rind:plugin/points`: lets a plugin call the plugins that implement a plugin-defined point.
 
 use super::super::bindings::rind::plugin::points;
 use super::super::host::HostState;

@@ -12,7 +12,7 @@ pub(super) type Link = fn(&mut Linker<HostState>) -> wasmtime::Result<()>;
 
 /// Requirement for importing an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImportRequirement {
+pub enum InterfaceImportRequirement {
     /// No requirement.
     Nothing,
     /// The side effect and the capability `session`.
@@ -20,19 +20,19 @@ pub enum ImportRequirement {
     /// The side effect `filesystem`. Every call checks the granted directories, so the interface is
     /// linked even if no directory is granted.
     Folder,
-    /// The side effect `network` and a granted host.
+    /// The side effect `network`, and at least one granted host.
     Host,
     /// An entry under `[external]` and the capability of the same name.
     Call(ExternalCall),
     /// Tool names under `[external] tools`, and the capability for one tool.
     Tool,
-    /// The entry `sockets` under `[compat]`.
+    /// The manifest sets `sockets` under `[compat]`.
     InertSockets,
 }
 
-impl ImportRequirement {
-    /// Describes the missing part of the manifest, phrased to follow the name of the import; `None`
-    /// if nothing is missing.
+impl InterfaceImportRequirement {
+    /// Describes the entry that the manifest lacks, in words that follow the name of the import;
+    /// `None` if the manifest has it.
     pub(in super::super) fn describe_missing_entry(self, manifest: &Manifest) -> Option<String> {
         let effect = match self {
             Self::Nothing | Self::InertSockets => None,
@@ -41,7 +41,7 @@ impl ImportRequirement {
             Self::Host => Some(SideEffect::Network),
             Self::Call(_) | Self::Tool => Some(SideEffect::External),
         };
-        if let Some(effect) = effect.filter(|effect| !manifest.has(*effect)) {
+        if let Some(effect) = effect.filter(|effect| !manifest.has_side_effect(*effect)) {
             let line = format!("side_effects = [\"{effect}\"]");
             return Some(format!("which needs `{line}` in plugin.toml"));
         }
@@ -101,7 +101,7 @@ impl ImportRequirement {
 }
 
 /// Displays the required capability as in the docs.
-impl std::fmt::Display for ImportRequirement {
+impl std::fmt::Display for InterfaceImportRequirement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Nothing => f.write_str("–"),
@@ -118,9 +118,9 @@ impl std::fmt::Display for ImportRequirement {
 /// Limit on the use of an imported interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Maximum number of items, with the name of the items.
+    /// Maximum number of the items that the text names.
     Count(u32, &'static str),
-    /// Maximum size in bytes, with the name of the measured thing.
+    /// Maximum size, in bytes, of what the text names.
     Bytes(usize, &'static str),
 }
 
@@ -142,7 +142,7 @@ pub struct ImportRow {
     /// Name of an interface in `rind:plugin`, or a name prefix in another package.
     pub name: &'static str,
     /// Requirement for importing the interface.
-    pub needs: ImportRequirement,
+    pub needs: InterfaceImportRequirement,
     /// Short description of the access that the interface gives.
     pub gives: &'static str,
     /// Limits of the import.
@@ -160,7 +160,7 @@ impl ImportRow {
     pub(super) const fn new(name: &'static str, gives: &'static str, link: Option<Link>) -> Self {
         Self {
             name,
-            needs: ImportRequirement::Nothing,
+            needs: InterfaceImportRequirement::Nothing,
             gives,
             limits: &[],
             waits: false,
@@ -168,7 +168,7 @@ impl ImportRow {
         }
     }
 
-    pub(super) const fn with_requirement(self, needs: ImportRequirement) -> Self {
+    pub(super) const fn with_requirement(self, needs: InterfaceImportRequirement) -> Self {
         Self { needs, ..self }
     }
 

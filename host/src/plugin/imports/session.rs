@@ -11,8 +11,8 @@ use crate::point::handle::HandleError;
 /// Maximum number of messages that one call returns.
 pub(super) const MAX_MESSAGES: u32 = 1000;
 
-/// Returns the last `last` messages of the conversation, beginning at the index that `from`
-/// computes from these messages.
+/// Takes the last `last` messages of the conversation, computes an index with `from`, and returns
+/// the messages from that index on.
 fn list_last_messages(
     state: &HostState,
     last: u32,
@@ -29,7 +29,7 @@ fn list_last_messages(
 }
 
 /// Returns the index after the message with this id; 0 if there is no such message.
-fn index_after_message(messages: &[Message], id: &str) -> usize {
+fn find_index_after_message(messages: &[Message], id: &str) -> usize {
     let known = messages.iter().rposition(|message| message.id == id);
     known.map_or(0, |at| at + 1)
 }
@@ -41,7 +41,7 @@ impl session::Host for HostState {
 
     fn messages_after(&mut self, id: String) -> wasmtime::Result<Vec<types::Message>> {
         Ok(list_last_messages(self, MAX_MESSAGES, |messages| {
-            index_after_message(messages, &id)
+            find_index_after_message(messages, &id)
         }))
     }
 
@@ -67,7 +67,7 @@ mod tests {
             ..Message::text(Role::User, "hi")
         };
         let messages: Vec<Message> = ["a", "b", "c"].iter().map(message).collect();
-        let found = ["a", "b", "c", "x", ""].map(|id| index_after_message(&messages, id));
+        let found = ["a", "b", "c", "x", ""].map(|id| find_index_after_message(&messages, id));
         assert_eq!(found, [1, 2, 3, 0, 0]);
     }
 }

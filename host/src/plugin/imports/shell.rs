@@ -11,13 +11,13 @@ pub(super) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 
 impl shell::Host for HostState {
     async fn read(&mut self, command: String) -> wasmtime::Result<shell::Reading> {
-        Ok(convert_reading(&command))
+        Ok(convert_parsed_command(&command))
     }
 }
 
-fn convert_reading(command: &str) -> shell::Reading {
+fn convert_parsed_command(command: &str) -> shell::Reading {
     let Command { parts, doubt, .. } = match command.len() {
-        ..=MAX_COMMAND_BYTES => Command::read(command),
+        ..=MAX_COMMAND_BYTES => Command::parse(command),
         _ => Command {
             doubt: Some(format!(
                 "the command has more than {MAX_COMMAND_BYTES} bytes"
@@ -38,7 +38,7 @@ fn convert_program(part: &CommandPart) -> shell::Program {
     };
     shell::Program {
         words: part.words().iter().map(word).collect(),
-        is_altered: part.is_altered(),
+        is_altered: part.has_variable_assignments(),
         is_redirection: part.is_redirection(),
     }
 }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn words_that_only_the_shell_knows_have_no_text() {
-        let reading = convert_reading("A=1 rm -r \"$dir\" && sh -c 'ls > out'");
+        let reading = convert_parsed_command("A=1 rm -r \"$dir\" && sh -c 'ls > out'");
         let shown = reading.programs.iter().map(|program| {
             let words = program.words.iter();
             let words: Vec<&str> = words.map(|word| word.as_deref().unwrap_or("?")).collect();
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_command_that_is_too_long_has_a_doubt() {
         let long = "ls; ".repeat(MAX_COMMAND_BYTES);
-        let reading = convert_reading(&long);
+        let reading = convert_parsed_command(&long);
         assert!(reading.programs.is_empty());
         assert!(
             reading

@@ -5,10 +5,11 @@ use super::super::host::HostState;
 use super::super::sanitize::CallSanitizer;
 use crate::lock::lock;
 
-/// Maximum length of the line, in characters.
+/// Maximum length of a plugin's status line, in characters.
 pub(super) const MAX_CHARS: usize = 80;
 
-/// Maximum number of changes per plugin and session; further changes are ignored.
+/// Maximum number of times that a plugin may change its status line before the count is reset;
+/// further changes are ignored.
 pub(in super::super) const MAX_CHANGES: u32 = 1_000;
 
 #[derive(Debug, Default)]

@@ -7,9 +7,10 @@ use super::super::sanitize::CallSanitizer;
 use super::super::store::PluginStore;
 use crate::point::handle::HandleError;
 
-/// Runs a change of the store. Changes of `state` that the plugin made earlier are written first,
-/// so that after a crash the plugin never finds the later change of the store without the earlier
-/// change of the state.
+/// Runs a change of the plugin's key-value store (`rind:plugin/store`). Changes of the session
+/// state (`rind:plugin/state`) that the plugin made earlier are written first, so that after a
+/// crash the plugin never finds the later change of the store without the earlier change of the
+/// state.
 fn change_store<F>(
     host: &HostState,
     work: F,
@@ -21,7 +22,8 @@ where
     Ok(run_store_work(host, work))
 }
 
-/// Runs store work on the blocking pool, so that waiting for the disk blocks no other task.
+/// Runs work on a plugin's store on the pool of blocking threads, so that waiting for the disk
+/// blocks no other task.
 fn run_store_work<T: Send + 'static, F>(
     host: &HostState,
     work: F,

@@ -36,13 +36,13 @@ const LOOK_PAUSE: Duration = Duration::from_millis(500);
 /// a folder of ten thousand entries must not keep the disk busy.
 const LOOK_RATIO: u32 = 20;
 
-/// Maximum number of watched paths whose last state is stored during one run.
+/// Maximum number of watched paths whose last observed state is stored during one run of a loop.
 const MAX_WATCHED: usize = 64;
 
-/// Interval at which the limits of a turn are reset for a run that waits.
+/// Interval after which a run of a loop that waits gets the full limits of a turn again.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Interval at which the limits of a session are reset for a run that waits.
+/// Interval after which a run of a loop that waits gets the full limits of a session again.
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// State of one run of a loop.
@@ -50,8 +50,8 @@ pub(in super::super) struct LoopRunState {
     handle: Arc<dyn LoopHandle>,
     /// Last reported state of each path that this run has waited for.
     watched: BTreeMap<String, u64>,
-    /// Time at which the limits of a turn were last reset. `hour` is the time at which the limits
-    /// of a session were last reset.
+    /// Time at which the limits of a turn were last reset; `hour` is that of the limits of a
+    /// session.
     minute: Instant,
     hour: Instant,
     /// WebSocket connections of the run. Dropping a connection closes it.
@@ -72,7 +72,7 @@ impl LoopRunState {
 }
 
 /// Event that ended a wait.
-enum WakeEvent {
+enum WaitEndEvent {
     Timer,
     Changed(Result<(String, u64), (String, FolderError)>),
     Message(LoopMessage),
@@ -103,7 +103,7 @@ impl waiting::Host for HostState {
             None => wait_with_paused_deadline(event).await,
         };
         let wakeup = self.convert_wake_event(watched, event);
-        self.reset_limits(Instant::now());
+        self.reset_expired_limits(Instant::now());
         wakeup
     }
 }
@@ -115,7 +115,7 @@ async fn wait_for_event(
     folders: Arc<GrantedFolders>,
     watched: &BTreeMap<String, u64>,
     sockets: &SocketSignals,
-) -> WakeEvent {
+) -> WaitEndEvent {
     let shutdown = handle.shutdown();
     let timer = async {
         match until.timeout_ms {
@@ -140,20 +140,20 @@ async fn wait_for_event(
     };
     tokio::select! {
         biased;
-        () = shutdown.cancelled() => WakeEvent::Shutdown,
-        message = message => WakeEvent::Message(message),
-        number = connection => WakeEvent::Connection(number),
-        changed = wait_for_change(folders, until.paths, watched) => WakeEvent::Changed(changed),
-        () = timer => WakeEvent::Timer,
+        () = shutdown.cancelled() => WaitEndEvent::Shutdown,
+        message = message => WaitEndEvent::Message(message),
+        number = connection => WaitEndEvent::Connection(number),
+        changed = wait_for_change(folders, until.paths, watched) => WaitEndEvent::Changed(changed),
+        () = timer => WaitEndEvent::Timer,
     }
 }
 
 /// Checks the events and the watched paths once instead of waiting. If no event has happened, or
 /// only a timer has ended, reports that the host shuts down, so that the loop ends.
-async fn check_events_once(event: impl Future<Output = WakeEvent>) -> WakeEvent {
+async fn check_events_once(event: impl Future<Output = WaitEndEvent>) -> WaitEndEvent {
     let looked = tokio::time::timeout(LOOK_PAUSE / 2, event).await;
     match looked {
-        Ok(WakeEvent::Timer) | Err(_) => WakeEvent::Shutdown,
+        Ok(WaitEndEvent::Timer) | Err(_) => WaitEndEvent::Shutdown,
         Ok(event) => event,
     }
 }
@@ -172,7 +172,7 @@ async fn wait_for_change(
         let started = Instant::now();
         for path in &paths {
             let (folders, named) = (folders.clone(), path.clone());
-            let state = run_on_blocking_pool(move || folders.state_of(&named)).await;
+            let state = run_on_blocking_pool(move || folders.path_change_marker(&named)).await;
             let state = state.map_err(|error| (path.clone(), error))?;
             if watched.get(path) != Some(&state) {
                 return Ok((path.clone(), state));
@@ -217,26 +217,26 @@ impl HostState {
         watched
     }
 
-    /// Converts the event that ended a wait for the guest, and stores the state of the reported
-    /// path.
+    /// Converts the event that ended a wait into the guest's type. If a watched path changed,
+    /// stores its new state.
     fn convert_wake_event(
         &mut self,
         mut watched: BTreeMap<String, u64>,
-        event: WakeEvent,
+        event: WaitEndEvent,
     ) -> Result<waiting::Wakeup, HandleError> {
         let wakeup = match event {
-            WakeEvent::Timer => Ok(waiting::Wakeup::Timer),
-            WakeEvent::Shutdown => Ok(waiting::Wakeup::Shutdown),
-            WakeEvent::Message(message) => Ok(waiting::Wakeup::Message(waiting::LoopMessage {
+            WaitEndEvent::Timer => Ok(waiting::Wakeup::Timer),
+            WaitEndEvent::Shutdown => Ok(waiting::Wakeup::Shutdown),
+            WaitEndEvent::Message(message) => Ok(waiting::Wakeup::Message(waiting::LoopMessage {
                 sender: message.sender,
                 text: message.text,
             })),
-            WakeEvent::Connection(number) => Ok(waiting::Wakeup::Connection(number)),
-            WakeEvent::Changed(Ok((path, state))) => {
+            WaitEndEvent::Connection(number) => Ok(waiting::Wakeup::Connection(number)),
+            WaitEndEvent::Changed(Ok((path, state))) => {
                 watched.insert(path.clone(), state);
                 Ok(waiting::Wakeup::Changed(path))
             }
-            WakeEvent::Changed(Err((path, error))) => {
+            WaitEndEvent::Changed(Err((path, error))) => {
                 self.record_and_convert_error("watch", &path, Err(error))
             }
         };
@@ -248,7 +248,7 @@ impl HostState {
 
     /// Resets the limits of a turn if a minute has passed since their last reset, and the limits of
     /// a session if an hour has passed.
-    fn reset_limits(&mut self, now: Instant) {
+    fn reset_expired_limits(&mut self, now: Instant) {
         let Some(run) = &mut self.call.run else {
             return;
         };

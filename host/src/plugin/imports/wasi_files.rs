@@ -57,7 +57,9 @@ macro_rules! at {
             let $name = $place.name().to_owned();
             let result: Result<_, GuestFileError> = async { Ok($done) }.await;
             $self.close_parent_handle(rep)?;
-            if let (Err(_), PathOperation::Add, Some(usage)) = (&result, $need, $place.usage()) {
+            if let (Err(_), PathOperation::Add, Some(usage)) =
+                (&result, $need, $place.folder_usage())
+            {
                 usage.credit_quota(0, 1);
             }
             result
@@ -94,7 +96,7 @@ macro_rules! on_removed {
         $(async fn $name(&mut self, fd: Fd, path: String) -> FsResult<()> {
             let result = at!(self, fd, path, false, PathOperation::Remove, |place, folder, name| {
                 self.filesystem().$name(folder, name).await?;
-                place.credit_removed_file(place.before());
+                place.subtract_removed_file(place.metadata_before());
             });
             self.record_and_convert_result(describe_path($verb, &path, fd.rep()), result)
         })*
@@ -126,7 +128,7 @@ impl HostDescriptor for HostState {
         let rep = fd.rep();
         let result = async {
             let before = self.file_length(&fd)?;
-            let charged = self.charge_growth(&fd, |_| Ok(size.saturating_sub(before)))?;
+            let charged = self.charge_file_growth(&fd, |_| Ok(size.saturating_sub(before)))?;
             let file = self.find_open_file(&fd);
             let result = self.filesystem().set_size(fd, size).await;
             if let (Some((usage, grown)), Some(file)) = (charged, file) {
@@ -147,7 +149,7 @@ impl HostDescriptor for HostState {
             let length = bytes.len() as u64;
             let _writing = self.mark_as_written_to(&fd);
             let charged =
-                self.charge_growth(&fd, |file| file_growth(file, Some(offset), length))?;
+                self.charge_file_growth(&fd, |file| file_growth(file, Some(offset), length))?;
             let result = self.filesystem().write(fd, bytes, offset).await;
             if let (Err(_), Some((usage, grown))) = (&result, charged) {
                 usage.credit_quota(grown, 0);
@@ -325,7 +327,7 @@ impl HostDescriptor for HostState {
                         self.filesystem()
                             .rename_at(from, old_name, to, name)
                             .await?;
-                        new.credit_removed_file(replaced);
+                        new.subtract_removed_file(replaced);
                     }
                 )?
             }

@@ -19,11 +19,11 @@ use wasmtime_wasi_http::{
 
 use crate::egress::{
     Body, Egress, Error, ErrorKind, MAX_HEADER_BYTES, MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES,
-    Request, Response, Timeouts, is_refused,
+    Request, RequestTimeouts, Response, is_refused,
 };
 use crate::point::trace::Origin;
 
-/// Maximum size of one write to a body, in bytes. Every open body buffers two of them.
+/// Maximum size of one write to an HTTP body, in bytes. Every open body buffers two of them.
 const CHUNK_BYTES: usize = 64 << 10;
 
 type Io = Box<dyn Future<Output = Result<(), WasiError>> + Send>;
@@ -110,7 +110,7 @@ fn convert_request(request: http::Request<WasiBody>, options: Option<RequestOpti
             .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
             .collect(),
         body: Body::Later(Box::pin(collect_body(body))),
-        timeouts: options.map_or_else(Timeouts::default, |options| Timeouts {
+        timeouts: options.map_or_else(RequestTimeouts::default, |options| RequestTimeouts {
             connect: options.connect_timeout,
             first_byte: options.first_byte_timeout,
             between_bytes: options.between_bytes_timeout,

@@ -15,7 +15,7 @@ use super::super::host::HostState;
 use super::files::run_on_blocking_pool;
 use super::wasi_place::{Fd, GuestFileError, GuestFileHandle, PathOperation, folder_permissions};
 use super::wasi_streams::FileStream;
-use crate::folder::{FolderBase, FolderError, FolderUsage, OpenOptions, OpenedNode};
+use crate::folder::{FolderBase, FolderError, FolderUsage, OpenOptions, OpenedPath};
 
 /// Maximum number of entries in all directories that a guest lists at the same time, because
 /// wasmtime keeps these entries in memory.
@@ -46,7 +46,7 @@ fn open_options(open: OpenFlags, flags: DescriptorFlags) -> Result<OpenOptions, 
 
 impl HostState {
     /// Opens the target of a path with the rules of [`crate::folder`]: opening never blocks on a
-    /// pipe, and new files are charged to the quota.
+    /// pipe, and new files are counted toward the quota.
     pub(super) async fn open_guest_path(
         &mut self,
         fd: &Fd,
@@ -65,7 +65,7 @@ impl HostState {
             Ok((place, opened))
         })
         .await?;
-        let OpenedNode { file, is_folder } = opened;
+        let OpenedPath { file, is_folder } = opened;
         let mut mode = OpenMode::empty();
         mode.set(OpenMode::READ, how.read);
         mode.set(OpenMode::WRITE, how.write || how.create || how.truncate);
@@ -90,7 +90,7 @@ impl HostState {
         } else {
             let file = File::new(file, perms, mode, false);
             self.handles.track_open_file(&file.file);
-            if let Some(usage) = place.usage() {
+            if let Some(usage) = place.folder_usage() {
                 usage.register_open_file(&file.file);
             }
             (Descriptor::File(file), None)
@@ -98,7 +98,7 @@ impl HostState {
         let handle = GuestFileHandle {
             shown: place.to_string(),
             base,
-            usage: place.usage().cloned(),
+            usage: place.folder_usage().cloned(),
         };
         let fd = self
             .filesystem()
@@ -125,25 +125,26 @@ impl HostState {
     }
 
     /// Returns the quota to which writes to an open file are charged.
-    fn handle_quota(&self, fd: &Fd) -> Option<Arc<FolderUsage>> {
+    fn open_file_quota(&self, fd: &Fd) -> Option<Arc<FolderUsage>> {
         self.handles.known.get(&fd.rep())?.usage.clone()
     }
 
     /// Marks an open file as being written to until the returned guard is dropped; `None` if the
     /// size of the file is not charged to a quota.
     pub(super) fn mark_as_written_to(&mut self, fd: &Fd) -> Option<Arc<()>> {
-        self.handle_quota(fd)?
+        self.open_file_quota(fd)?
             .register_write_in_progress(&*self.find_open_file(fd)?)
     }
 
-    /// Charges the expected growth of an open file to the quota, if one applies. Returns the quota
-    /// and the charged bytes, so that the caller can credit them if the file does not grow.
-    pub(super) fn charge_growth(
+    /// Adds the expected growth of an open file to the usage that the quota counts, if a quota
+    /// applies. Returns that usage and the added bytes, so that the caller can subtract them if the
+    /// file does not grow.
+    pub(super) fn charge_file_growth(
         &mut self,
         fd: &Fd,
         grows: impl FnOnce(&std::fs::File) -> io::Result<u64>,
     ) -> Result<Option<(Arc<FolderUsage>, u64)>, FolderError> {
-        let (Some(usage), Some(file)) = (self.handle_quota(fd), self.find_open_file(fd)) else {
+        let (Some(usage), Some(file)) = (self.open_file_quota(fd), self.find_open_file(fd)) else {
             return Ok(None);
         };
         let bytes = grows(&file)?;
@@ -151,7 +152,8 @@ impl HostState {
         Ok(Some((usage, bytes)))
     }
 
-    /// Wraps an output stream of wasmtime so that each write is charged to the quota first.
+    /// Wraps an output stream of wasmtime so that each write is first charged to the plugin's
+    /// storage quota.
     pub(super) fn charge_stream(
         &mut self,
         stream: Resource<DynOutputStream>,
@@ -167,7 +169,7 @@ impl HostState {
             inner,
             file,
             position,
-            usage: self.handle_quota(&fd),
+            usage: self.open_file_quota(&fd),
             writing: None,
             access_log: self.access_log(),
             target: format!("write {}", self.display_path(&fd)),

@@ -99,7 +99,7 @@ pub(super) fn folder_error_code(error: FolderError) -> ErrorCode {
     }
 }
 
-fn is_refusal(code: ErrorCode) -> bool {
+fn is_access_refusal(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::NotPermitted
@@ -127,7 +127,7 @@ fn open_mode(access: Access) -> OpenMode {
 
 /// Returns the mount points of a granted directory. Standard libraries strip leading `/` and `.`
 /// from paths and mount points alike, so mounting at `.` makes relative paths work.
-fn folder_mounts(folder: &Folder) -> Vec<String> {
+fn list_folder_mounts(folder: &Folder) -> Vec<String> {
     match (folder.root, folder.below.join("/")) {
         (Root::Data, _) => vec!["/data".to_owned()],
         (Root::Workspace, below) if below.is_empty() => {
@@ -160,7 +160,7 @@ impl preopens::Host for HostState {
             let Ok(file) = opened else {
                 continue;
             };
-            for name in folder_mounts(folder) {
+            for name in list_folder_mounts(folder) {
                 is_rooted |= name == ".";
                 let handle = handle(folder.to_string(), base.clone());
                 mounted.push((self.mount_folder(&file, access, handle)?, name));
@@ -216,7 +216,7 @@ impl HostState {
     }
 
     /// Resolves a path relative to an open directory and checks that the intended operation is
-    /// granted. Creating a name is charged to the quota.
+    /// granted. If the operation creates a file or directory, counts it toward the quota.
     pub(super) async fn resolve_fd_path(
         &mut self,
         fd: &Fd,
@@ -241,7 +241,7 @@ impl HostState {
                 place.refresh_metadata()?;
             }
             if need == PathOperation::Add
-                && let Some(usage) = place.usage()
+                && let Some(usage) = place.folder_usage()
             {
                 usage.charge_quota(0, 1)?;
             }
@@ -282,7 +282,7 @@ impl HostState {
         Ok(())
     }
 
-    /// Returns the name of a handle's file in access records.
+    /// Returns the name under which access records show the file of a handle.
     pub(super) fn display_path(&self, fd: &Fd) -> String {
         let handle = self.handles.known.get(&fd.rep());
         handle.map_or_else(String::new, |handle| handle.shown.clone())
@@ -303,7 +303,7 @@ impl HostState {
             }
             Err(GuestFileError::Theirs(error)) => {
                 if let Some(code) = error.downcast_ref() {
-                    let outcome = if is_refusal(*code) {
+                    let outcome = if is_access_refusal(*code) {
                         AccessOutcome::Denied
                     } else {
                         AccessOutcome::Failed

@@ -15,7 +15,7 @@ use crate::point::trace::AccessOutcome;
 pub(super) struct FileStream {
     pub(super) inner: DynOutputStream,
     pub(super) file: Arc<File>,
-    /// Offset of the next byte; `None` when appending.
+    /// Offset in the file of the next byte to write; `None` when appending.
     pub(super) position: Option<u64>,
     /// Quota to which writes are charged; `None` in the workspace.
     pub(super) usage: Option<Arc<FolderUsage>>,

@@ -22,7 +22,7 @@ const NAME: &str = "websocket";
 pub(super) struct RunSockets {
     open: BTreeMap<u32, Arc<SocketConnection>>,
     last: u32,
-    /// Notified when data arrives on any of the connections.
+    /// Notifies waiting tasks when data arrives on any of the connections.
     arrived: Arc<Notify>,
 }
 
@@ -45,7 +45,8 @@ impl RunSockets {
     }
 }
 
-/// Signals of a run's connections, through which a waiting loop is notified that data has arrived.
+/// Signals of the connections that a run of a loop has open. They end the loop's wait when data has
+/// arrived.
 #[derive(Default)]
 pub(super) struct SocketSignals {
     signals: Vec<(u32, SocketSignal)>,

@@ -68,7 +68,7 @@ impl CheckedPlugin {
                 place(&[&["config"], keys].concat())
             })?
         };
-        let held = options.in_memory_folder_of(&found.folder).cloned();
+        let held = options.find_in_memory_folder(&found.folder).cloned();
         let memory = manifest.limits.memory.unwrap_or(DEFAULT_MEMORY_BYTES);
         Ok(Self {
             config: Arc::new(config),
@@ -79,7 +79,9 @@ impl CheckedPlugin {
                 // Read no templates for a component without a manifest: the files next to it do not
                 // belong to it.
                 Some(_) => Arc::default(),
-                None => prompts::read(&found.folder.join(prompts::FOLDER), held.as_deref()),
+                None => {
+                    prompts::read_prompt_files(&found.folder.join(prompts::FOLDER), held.as_deref())
+                }
             },
             held,
             environment: foreign
@@ -96,7 +98,7 @@ impl CheckedPlugin {
 
     /// Creates the state that the plugin's instances in one session share. Through this state, the
     /// instances can access only `resources` and, through `handle`, the session.
-    pub(in crate::plugin) fn new_shared_state(
+    pub(in crate::plugin) fn create_shared_state(
         &self,
         resources: &PluginResources,
         is_muted: bool,
@@ -140,7 +142,7 @@ impl CheckedPlugin {
     /// `only_tools`), if all settings of that condition are empty, so that the hook has nothing to
     /// do; otherwise an empty list.
     pub(in crate::plugin) fn empty_settings_of_hook(&self, point: &str) -> Vec<String> {
-        let Some(row) = catalog::find(point) else {
+        let Some(row) = catalog::find_point(point) else {
             return Vec::new();
         };
         let options = self.manifest.hook(row.name);

@@ -23,8 +23,8 @@ pub struct DecidedPlugin {
     pub request: Request,
     /// Decision on the request.
     pub decision: Decision,
-    /// Location in the policy that mutes the plugin, so that its questions are not shown; `None` if
-    /// it is not muted.
+    /// Location of the policy's rule that mutes the plugin: its questions to the user are not
+    /// shown. `None` if no rule mutes it.
     pub muted_by: Option<String>,
     /// Whether a policy requires this plugin to run before any session starts.
     pub(in crate::plugin) is_required: bool,
@@ -85,7 +85,7 @@ impl DecidedPlugin {
         let on_failure = on_failure.filter(|_| !self.is_required);
         let by_default = match self.is_required {
             true => OnFailure::Block,
-            false => match catalog::find(point) {
+            false => match catalog::find_point(point) {
                 Some(row) => row.default_on_failure(),
                 None => kind.default_on_failure(),
             },

@@ -6,29 +6,29 @@ use super::DecidedPlugin;
 use crate::grant::decide::GrantStatus;
 use crate::plugin::Error;
 use crate::plugin::discover::FoundPlugin;
-use crate::plugin::relied::Reliance;
+use crate::plugin::relied::PluginReliance;
 
 /// Plugin that was found but does not run.
 #[derive(Debug)]
-pub struct LeftOut {
+pub struct LeftOutPlugin {
     /// Name of the plugin, or of its folder if the manifest could not be read.
     pub name: String,
     /// Folder and trust with which the plugin was found.
     pub found: FoundPlugin,
     /// Reason why the plugin does not run.
-    pub why: Why,
+    pub why: LeftOutReason,
     /// Reason why no session may start without the plugin; `None` if sessions may start.
-    pub reliance: Option<Reliance>,
+    pub reliance: Option<PluginReliance>,
     /// Whether a failure of one of the plugin's hooks may block the agent; true if the manifest
     /// could not be read.
     pub(in crate::plugin) may_block: bool,
 }
 
-impl LeftOut {
+impl LeftOutPlugin {
     pub(in crate::plugin) fn new(
         name: String,
         found: FoundPlugin,
-        why: Why,
+        why: LeftOutReason,
         may_block: bool,
     ) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl LeftOut {
 
 /// Reason why a plugin does not run.
 #[derive(Debug)]
-pub enum Why {
+pub enum LeftOutReason {
     /// Loading failed.
     Failed(Error),
     /// Another plugin, which is more trusted or found earlier, has the same name.
@@ -60,15 +60,15 @@ pub enum Why {
     Without,
     /// A policy disables the plugin.
     Disallowed {
-        /// Path of the policy file, and position in it.
+        /// Path of the policy file, and position in it of the entry that disables the plugin.
         place: String,
     },
     /// The plugin needs permissions that only the operator can grant, and they were not granted.
-    /// The plugin's decision lists the missing permissions.
+    /// The decision in the contained plugin lists the missing permissions.
     Held(Box<DecidedPlugin>),
 }
 
-impl std::fmt::Display for Why {
+impl std::fmt::Display for LeftOutReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Failed(error) => error.fmt(f),
@@ -78,7 +78,9 @@ impl std::fmt::Display for Why {
             }
             Self::Without => f.write_str("switched off by --without"),
             Self::Held(plugin) => {
-                let waiting = plugin.decision.of(GrantStatus::Waiting);
+                let waiting = plugin
+                    .decision
+                    .capabilities_with_status(GrantStatus::Waiting);
                 let waiting: Vec<String> = waiting.map(ToString::to_string).collect();
                 write!(
                     f,

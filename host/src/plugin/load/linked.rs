@@ -1,7 +1,7 @@
 //! A plugin that is ready to run: its component is linked with exactly the granted permissions.
 //!
 //! Only this module creates [`PluginResources`], either from decisions of which none waits for the
-//! operator, or [without any resource](PluginResources::none).
+//! operator, or [without any resource](PluginResources::without_permissions).
 
 use std::ops::Deref;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::LoadOptions;
 use super::decided::DecidedPlugin;
 use crate::egress::PluginEgress;
-use crate::folder::{FolderPlaces, FolderQuota, GrantedFolders};
+use crate::folder::{FolderQuota, GrantedFolders, PluginFolderLocations};
 use crate::grant::{Capability, ExternalCall, Granted};
 use crate::plugin::Error;
 use crate::plugin::host::SharedPluginState;
@@ -28,19 +28,24 @@ pub(in crate::plugin) struct PluginResources {
 }
 
 impl PluginResources {
-    /// Returns no resources, for the run in which a plugin lists its tools: the plugin can read the
-    /// values that it stored in earlier sessions, and nothing else.
-    pub(in crate::plugin) fn none(own: &Path, manifest: &Manifest, options: &LoadOptions) -> Self {
+    /// Creates the resources for the run in which a plugin lists its tools. The plugin can read the
+    /// values that it stored in earlier sessions, and has no other permission.
+    pub(in crate::plugin) fn without_permissions(
+        own: &Path,
+        manifest: &Manifest,
+        options: &LoadOptions,
+    ) -> Self {
         let granted = Granted::default();
         Self {
-            store: PluginStore::of(own).into_read_only(),
+            store: PluginStore::of_plugin_folder(own).into_read_only(),
             folders: Arc::new(list_granted_folders(own, manifest, &granted, options)),
             egress: None,
             granted: Arc::new(granted),
         }
     }
 
-    /// Returns the resources that a decision grants; `None` if the operator must be asked first.
+    /// Returns the directories and the network access that the decision on a plugin's permissions
+    /// grants; `None` if the operator must be asked first.
     fn from_decision(plugin: &DecidedPlugin, options: &LoadOptions) -> Option<Self> {
         if plugin.decision.is_waiting() {
             return None;
@@ -56,7 +61,7 @@ impl PluginResources {
             )
         });
         Some(Self {
-            store: PluginStore::of(own),
+            store: PluginStore::of_plugin_folder(own),
             folders: Arc::new(list_granted_folders(own, manifest, &granted, options)),
             egress,
             granted,
@@ -89,7 +94,7 @@ fn list_granted_folders(
     granted: &Granted,
     options: &LoadOptions,
 ) -> GrantedFolders {
-    let places = FolderPlaces {
+    let places = PluginFolderLocations {
         workspace: options.workspace.clone(),
         data: data_folder(own),
         // No plugin's name can begin with a dot, so this is not the data folder of a plugin.
@@ -123,7 +128,7 @@ impl Deref for LoadedPlugin {
 }
 
 /// Outcome of linking a plugin with its granted permissions.
-pub(in crate::plugin) enum LinkOutcome {
+pub(in crate::plugin) enum PluginLinkOutcome {
     /// The plugin is ready to run.
     Done(LoadedPlugin),
     /// The operator must first be asked about permissions.
@@ -139,17 +144,17 @@ impl LoadedPlugin {
         decided: DecidedPlugin,
         options: &LoadOptions,
         template: impl FnOnce(&DecidedPlugin, &Granted) -> Result<Option<Arc<InstanceTemplate>>, Error>,
-    ) -> LinkOutcome {
+    ) -> PluginLinkOutcome {
         let Some(resources) = PluginResources::from_decision(&decided, options) else {
-            return LinkOutcome::Waiting(decided);
+            return PluginLinkOutcome::Waiting(decided);
         };
         match template(&decided, resources.granted()) {
-            Ok(template) => LinkOutcome::Done(Self {
+            Ok(template) => PluginLinkOutcome::Done(Self {
                 decided,
                 resources,
                 template,
             }),
-            Err(error) => LinkOutcome::Failed(decided, error),
+            Err(error) => PluginLinkOutcome::Failed(decided, error),
         }
     }
 
@@ -164,7 +169,7 @@ impl LoadedPlugin {
     }
 
     /// Returns the template of the plugin's instances; `None` for a plugin without a component.
-    pub(in crate::plugin) fn template(&self) -> Option<&Arc<InstanceTemplate>> {
+    pub(in crate::plugin) fn instance_template(&self) -> Option<&Arc<InstanceTemplate>> {
         self.template.as_ref()
     }
 
@@ -180,6 +185,6 @@ impl LoadedPlugin {
         &self,
         handle: Arc<dyn AgentHandle>,
     ) -> Arc<SharedPluginState> {
-        self.new_shared_state(&self.resources, self.muted_by.is_some(), handle)
+        self.create_shared_state(&self.resources, self.muted_by.is_some(), handle)
     }
 }

@@ -23,13 +23,13 @@ pub(in crate::plugin) struct ComponentFacts {
     pub(in crate::plugin) imports: Vec<String>,
     pub(in crate::plugin) exports: Vec<String>,
     pub(in crate::plugin) stamp: Option<Stamp>,
-    /// Functions of a component that was not built for the contract; `None` for a plugin.
+    /// Functions of a component that was not built for Rind's plugin contract; `None` for a plugin.
     pub(in crate::plugin) foreign: Option<ComponentFunctions>,
     pub(in crate::plugin) was_cached: bool,
 }
 
-/// Compiled component, and the template that created the instance which listed the tools. The
-/// template is linked with all requested permissions.
+/// Compiled component, and the template of its instances. An instance of this template, which is
+/// linked with all requested permissions, listed the tools.
 pub(in crate::plugin) struct CompiledComponent {
     pub(in crate::plugin) component: Component,
     pub(in crate::plugin) template: Arc<InstanceTemplate>,
@@ -38,7 +38,8 @@ pub(in crate::plugin) struct CompiledComponent {
 }
 
 impl CompiledComponent {
-    /// Returns the template if it is linked with exactly these permissions.
+    /// Returns the template from which instances of the component are created, if it was linked
+    /// for exactly the permissions `granted`.
     pub(in crate::plugin) fn template_for(
         &self,
         granted: &Granted,
@@ -54,7 +55,8 @@ pub struct ListedPlugin {
     pub digest: String,
     /// Interfaces that the component imports, with their full names.
     pub imports: Vec<String>,
-    /// Interfaces of the contract that the component exports, without package and version.
+    /// Interfaces of Rind's plugin contract that the component exports, without package and
+    /// version.
     pub exports: Vec<String>,
     /// Stamp of the component.
     pub stamp: Option<Stamp>,
@@ -109,7 +111,7 @@ impl ListedPlugin {
     ///
     /// # Errors
     /// The manifest cannot be written as text.
-    pub(in crate::plugin) fn request(&self, source: String) -> Result<Request, Error> {
+    pub(in crate::plugin) fn build_grant_request(&self, source: String) -> Result<Request, Error> {
         let manifest = &self.manifest;
         Ok(Request {
             plugin: manifest.name.clone(),
@@ -124,23 +126,23 @@ impl ListedPlugin {
                 message: format!("its manifest cannot be converted to JSON: {e}"),
             })?,
             side_effects: manifest.side_effects.clone(),
-            capabilities: manifest.requested(),
+            capabilities: manifest.requested_permissions(),
             tools: self.tools.iter().map(convert_offered_tool).collect(),
             has_hooks: self
                 .exports
                 .iter()
-                .any(|e| authority::shows_conversation(e)),
+                .any(|e| authority::exposes_conversation(e)),
         })
     }
 
-    /// Whether the plugin is a component that was not built for the contract.
+    /// Whether the plugin is a component that was not built for Rind's plugin contract.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         self.foreign.is_some()
     }
 
-    /// Returns a message for each function of a component without a contract that is not offered as
-    /// a tool. The message contains the reason.
+    /// Returns a message for each function that is not offered as a tool, with the reason. Only for
+    /// components that were not written for Rind; otherwise empty.
     #[must_use]
     pub fn refused_functions(&self) -> &[String] {
         self.foreign.as_ref().map_or(&[], |own| &own.refused)

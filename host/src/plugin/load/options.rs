@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Why;
+use super::LeftOutReason;
 use crate::config::{Config, PluginSettings};
 use crate::egress::EgressOptions;
 use crate::grant::Trust;
@@ -35,7 +35,7 @@ pub struct LoadOptions {
     pub installed: Vec<InstalledPlugin>,
     /// Folder of the compile cache.
     pub cache: PathBuf,
-    /// File with the key that authenticates cache entries.
+    /// File with the key that authenticates the entries of the compile cache.
     pub cache_key: PathBuf,
     /// Compiler for components that are not in the cache.
     pub compiler: Compiler,
@@ -87,7 +87,7 @@ impl LoadOptions {
     /// Sets the workspace and the folders for cached and stored data to those of `paths`, and
     /// protects Rind's configuration, data and cache folders from grants.
     #[must_use]
-    pub fn at(mut self, paths: &Paths) -> Self {
+    pub fn with_paths(mut self, paths: &Paths) -> Self {
         self.cache = paths.cache.join("components");
         self.cache_key = paths.data.join("cache.key");
         self.data = paths.data.join("plugins");
@@ -114,12 +114,16 @@ impl LoadOptions {
 
     /// Returns the flag or the setting that disables a plugin; `None` if the plugin is not
     /// disabled.
-    pub(in crate::plugin) fn find_disabling_reason(&self, name: &str, trust: Trust) -> Option<Why> {
+    pub(in crate::plugin) fn find_disabling_reason(
+        &self,
+        name: &str,
+        trust: Trust,
+    ) -> Option<LeftOutReason> {
         if self.without.iter().any(|without| without == name) {
-            return Some(Why::Without);
+            return Some(LeftOutReason::Without);
         }
         let place = || self.setting_locator(name, trust)(&["enabled"]);
-        (!self.plugin_settings_for(name, trust).enabled).then(|| Why::Disabled {
+        (!self.plugin_settings_for(name, trust).enabled).then(|| LeftOutReason::Disabled {
             place: place().unwrap_or_else(|| "your settings".to_owned()),
         })
     }
@@ -149,13 +153,16 @@ impl LoadOptions {
 
     /// Returns the files in memory from which a plugin in `folder` is read; `None` if it is read
     /// from disk.
-    pub(in crate::plugin) fn in_memory_folder_of(
+    pub(in crate::plugin) fn find_in_memory_folder(
         &self,
         folder: &Path,
     ) -> Option<&Arc<InMemoryFolder>> {
         let own = self.installed.iter().find(|own| own.folder == folder);
         let verified = own.and_then(|own| own.files.as_ref().ok());
-        let held = self.held.as_ref().filter(|held| held.covers(folder));
+        let held = self
+            .held
+            .as_ref()
+            .filter(|held| held.is_path_inside(folder));
         verified.or(held)
     }
 

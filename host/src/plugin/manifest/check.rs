@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::{HookOptions, Manifest, ToolOptions, network};
 use crate::grant::SideEffect;
-use crate::near::nearest_name;
+use crate::near::find_nearest_name;
 use crate::point::Point;
 use crate::point::catalog::{self, CATALOG, PointRow};
 use crate::point::dispatch::PointKind;
@@ -69,7 +69,7 @@ const AGENT_ID_PREFIX: &str = "sub-";
 pub(crate) fn check_plugin_name(name: &str) -> Result<(), String> {
     check_name_characters(name)?;
     check_not_reserved(name)?;
-    check_not_option(name)
+    check_no_leading_dash(name)
 }
 
 impl Manifest {
@@ -82,10 +82,10 @@ impl Manifest {
                 || component.starts_with('.'))
         {
             return Err(format!(
-                "component = \"{component}\" is not a file name beside the manifest"
+                "component = \"{component}\" is not the name of a file in the folder of the manifest"
             ));
         }
-        if self.has(SideEffect::None) && self.side_effects.len() > 1 {
+        if self.has_side_effect(SideEffect::None) && self.side_effects.len() > 1 {
             return Err(
                 "side_effects: `none` cannot be combined with others; remove it".to_owned(),
             );
@@ -116,7 +116,7 @@ impl Manifest {
             }
             if options.may.is_some() {
                 return Err(format!(
-                    "[implements] `{name}`: the point belongs to another plugin and has no rights that `may` could limit"
+                    "[implements] `{name}`: remove `may`: it limits the rights of a hook, and points of other plugins give none"
                 ));
             }
             let conditions = [
@@ -127,12 +127,12 @@ impl Manifest {
             ];
             if let Some((key, _)) = conditions.iter().find(|(_, is_set)| *is_set) {
                 return Err(format!(
-                    "[implements] `{name}`: the owner of a point relies on its answers, so `{key}` is not possible"
+                    "[implements] `{name}`: `{key}` is not allowed, because the plugin that declares a point relies on an answer to each call"
                 ));
             }
             if options.is_async {
                 return Err(format!(
-                    "[implements] `{name}`: the owner of a point waits for its answers, so `async` is not possible"
+                    "[implements] `{name}`: `async` is not allowed, because the plugin that declares a point waits for the answers"
                 ));
             }
         }
@@ -152,7 +152,7 @@ impl Manifest {
             ("external", self.external.is_some(), SideEffect::External),
         ];
         for (section, is_there, effect) in sections {
-            if is_there && !self.has(effect) {
+            if is_there && !self.has_side_effect(effect) {
                 return Err(format!("[{section}] needs `side_effects = [\"{effect}\"]`"));
             }
         }
@@ -162,10 +162,10 @@ impl Manifest {
     /// Checks the requested permissions, because the operator is asked about them: there must be
     /// few enough to read, and tool names must not contain control characters.
     fn check_requested_permissions(&self) -> Result<(), String> {
-        let n_requested = self.requested().len();
+        let n_requested = self.requested_permissions().len();
         if n_requested > MAX_REQUESTED {
             return Err(format!(
-                "it asks for {n_requested} permissions; at most {MAX_REQUESTED} are allowed, so that a question stays readable"
+                "it asks for {n_requested} permissions; at most {MAX_REQUESTED} are allowed, so that the operator can read the question about them"
             ));
         }
         let tools = self.external.iter().flat_map(|section| &section.tools);
@@ -216,7 +216,7 @@ impl Manifest {
         }
         if options.only_final && row.name != catalog::PostReason::NAME {
             return Err(format!(
-                "only_final: hooks on {} receive no answer of the model",
+                "only_final: remove it, because hooks on {} are not given an answer of the model",
                 row.name
             ));
         }
@@ -246,13 +246,13 @@ impl Manifest {
                 line_number(text, name.span().start),
                 name.get_ref()
             );
-            let Some(row) = catalog::find(name.get_ref()) else {
+            let Some(row) = catalog::find_point(name.get_ref()) else {
                 let hyphened = name.get_ref().replace('_', "-");
-                let near = catalog::find(&hyphened).map(|row| row.name);
-                let near =
-                    near.or_else(|| nearest_name(&hyphened, CATALOG.iter().map(|row| row.name)));
+                let near = catalog::find_point(&hyphened).map(|row| row.name);
+                let near = near
+                    .or_else(|| find_nearest_name(&hyphened, CATALOG.iter().map(|row| row.name)));
                 let hint = near.map_or_else(
-                    || format!("the points are {}", point_names()),
+                    || format!("the points are {}", list_point_names()),
                     |near| format!("did you mean `{near}`? `rind plugin points` lists them"),
                 );
                 return Err(format!("{at}: there is no such point; {hint}"));
@@ -266,7 +266,10 @@ impl Manifest {
             if options.on_failure == Some(OnFailure::Block)
                 && matches!(row.kind, PointKind::Observe | PointKind::Collect)
             {
-                return Err(format!("{at}: {} points cannot block", row.kind));
+                return Err(format!(
+                    "{at}: `on_failure = \"block\"` is not possible for hooks of {} points",
+                    row.kind
+                ));
             }
             check_listed_rights(row, options.may.as_deref())
                 .map_err(|why| format!("{at}: {why}"))?;
@@ -274,7 +277,10 @@ impl Manifest {
                 .map_err(|why| format!("{at}: {why}"))?;
             let key = Spanned::new(name.span(), row.name.to_owned());
             if hooks.insert(key, options).is_some() {
-                return Err(format!("{at}: the hook on {} has options twice", row.name));
+                return Err(format!(
+                    "{at}: the options of the hook on {} are set twice",
+                    row.name
+                ));
             }
         }
         self.hooks = hooks;
@@ -289,7 +295,7 @@ fn check_listed_rights(row: &PointRow, may: Option<&[String]>) -> Result<(), Str
     match may.and_then(|may| may.iter().find(unknown)) {
         None => Ok(()),
         Some(_) if row.rights.is_empty() => Err(format!(
-            "hooks of {} change nothing, so there is no right that `may` could name",
+            "hooks on {} cannot change anything, so `may` has no right to list; remove it",
             row.name
         )),
         Some(name) => Err(format!(
@@ -301,7 +307,7 @@ fn check_listed_rights(row: &PointRow, may: Option<&[String]>) -> Result<(), Str
     }
 }
 
-fn point_names() -> String {
+fn list_point_names() -> String {
     let names: Vec<&str> = catalog::CATALOG.iter().map(|row| row.name).collect();
     names.join(", ")
 }
@@ -319,7 +325,7 @@ fn check_name_characters(name: &str) -> Result<(), String> {
 
 /// Refuses names that commands would parse as an option, for example `-x` in `rind plugin remove
 /// -x`.
-fn check_not_option(name: &str) -> Result<(), String> {
+fn check_no_leading_dash(name: &str) -> Result<(), String> {
     if name.starts_with('-') {
         return Err(format!(
             "the name `{name}` begins with `-`, as options of commands do; choose one that begins with a letter or a digit"

@@ -23,7 +23,7 @@ use toml::Spanned;
 use super::{Error, astray, files};
 use crate::grant::held::InMemoryFolder;
 use crate::grant::{Access, Capability, SideEffect, Trust};
-use crate::near::append_nearest_name;
+use crate::near::append_nearest_key;
 
 pub(crate) use check::check_plugin_name;
 pub use sections::{
@@ -117,7 +117,9 @@ impl Manifest {
             message,
         };
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(refuse(format!("it has more than {MAX_BYTES} bytes")));
+            return Err(refuse(format!(
+                "the manifest has more than {MAX_BYTES} bytes"
+            )));
         }
         let text = String::from_utf8(bytes).map_err(|e| refuse(e.to_string()))?;
         Self::parse(&text, &path)
@@ -133,7 +135,7 @@ impl Manifest {
             let place = error.to_string();
             let place = place.trim_end();
             let place = place.strip_suffix(error.message()).unwrap_or(place);
-            refuse(format!("{place}{}", append_nearest_name(error.message())))
+            refuse(format!("{place}{}", append_nearest_key(error.message())))
         })?;
         manifest.check_manifest(text).map_err(refuse)?;
         Ok(manifest)
@@ -141,15 +143,15 @@ impl Manifest {
 
     /// Whether the manifest declares a side effect.
     #[must_use]
-    pub fn has(&self, effect: SideEffect) -> bool {
+    pub fn has_side_effect(&self, effect: SideEffect) -> bool {
         self.side_effects.contains(&effect)
     }
 
     /// Returns the permissions that the manifest requests, sorted and without duplicates.
     #[must_use]
-    pub fn requested(&self) -> Vec<Capability> {
+    pub fn requested_permissions(&self) -> Vec<Capability> {
         let mut requested = Vec::new();
-        if self.has(SideEffect::Session) {
+        if self.has_side_effect(SideEffect::Session) {
             requested.push(Capability::Session);
         }
         if let Some(section) = &self.filesystem {
@@ -176,7 +178,8 @@ impl Manifest {
         requested
     }
 
-    /// Returns the options of the hook on `point`, or the defaults if there are none.
+    /// Returns the options that the manifest sets for the hook on `point`, or the defaults if it
+    /// sets none.
     #[must_use]
     pub fn hook(&self, point: &str) -> HookOptions {
         self.hooks

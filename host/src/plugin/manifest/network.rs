@@ -15,7 +15,7 @@
 
 use super::Network;
 use crate::egress::address::{self, AddressClass};
-use crate::egress::{Template, is_refused};
+use crate::egress::{CredentialTemplate, is_refused};
 use crate::grant::{Credential, HostPattern};
 
 /// Checks the section `[network]`. An error names the invalid entry and, if the entry is in the
@@ -27,7 +27,7 @@ pub(super) fn check_network(section: &Network) -> Result<(), String> {
     ];
     for (list, hosts, misplaced, other) in lists {
         for host in hosts {
-            if list == "private" && host.is_any() {
+            if list == "private" && host.matches_any_host() {
                 return Err(format!(
                     "[network] private: `{host}` would allow every machine of the operator's network; list the hosts that the plugin needs"
                 ));
@@ -65,14 +65,16 @@ fn check_credential(credential: &Credential, hosts: &[&HostPattern]) -> Result<(
     let is_fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
     if header.is_empty() || header.len() > 64 || !header.bytes().all(is_fine) {
         return Err(format!(
-            "{at}: the header `{}` is not made of 1 to 64 of a-z, 0-9, `-` and `_`",
+            "{at}: the name of the header `{}` is not made of 1 to 64 of a-z, 0-9, `-` and `_`",
             header.escape_debug()
         ));
     }
     if is_refused(header) {
-        return Err(format!("{at}: only the host sets the header `{header}`"));
+        return Err(format!(
+            "{at}: remove the header `{header}`, which only the host may set"
+        ));
     }
-    Template::parse(value).map_err(|why| format!("{at}: the value {why}"))?;
+    CredentialTemplate::parse(value).map_err(|why| format!("{at}: the value {why}"))?;
     if !hosts.iter().any(|listed| listed.covers(host)) {
         return Err(format!(
             "{at}: no entry of `hosts` or `private` lets the plugin talk to all of `{host}`"

@@ -95,7 +95,8 @@ macro_rules! external {
         }
 
         impl External {
-            /// Returns the requested calls, without those of tools.
+            /// Returns the functions of the host that the plugin requests to call, except the
+            /// function that calls tools.
             pub fn calls(&self) -> impl Iterator<Item = ExternalCall> {
                 let keys = [$((self.$key, ExternalCall::$call)),*];
                 keys.into_iter().filter_map(|(is_asked, call)| is_asked.then_some(call))

@@ -14,28 +14,28 @@ fn parse_manifest(rest: &str) -> Result<Manifest, Error> {
 /// Invalid manifests, to which the tests prepend [`HEAD`], each with a part of the expected error
 /// message.
 const REFUSED: &str = r#"
-component = "../p.wasm" => component = "../p.wasm" is not a file name beside the manifest
+component = "../p.wasm" => component = "../p.wasm" is not the name of a file in the folder of the manifest
 side_effects = ["none", "session"] => `none` cannot be combined with others
 [network] => [network] needs `side_effects = ["network"]`
 [hooks.pre-tool]⏎async = true => line 4, [hooks.pre-tool]: only hooks of observe points can be `async`
 ⏎[hooks.nowhere] => line 5, [hooks.nowhere]: there is no such point; the points are session-start, session-end
 ⏎[hooks.pre-tol] => there is no such point; did you mean `pre-tool`? `rind plugin points` lists them
 ⏎[hooks.pre_tol] => there is no such point; did you mean `pre-tool`?
-[hooks.turn-end]⏎on_failure = "block" => observe points cannot block
-[hooks.pre-tool]⏎[hooks.tool_call] => the hook on pre-tool has options twice
+[hooks.turn-end]⏎on_failure = "block" => is not possible for hooks of observe points
+[hooks.pre-tool]⏎[hooks.tool_call] => the options of the hook on pre-tool are set twice
 [points.Upper]⏎kind = "gate" => [points.Upper]: the name `Upper` is not made of 1 to 64 of a-z, 0-9 and `-`
 [implements]⏎"owner" = {} => [implements] `owner` is not of the form `owner.NAME`
-[implements]⏎"owner.p" = { async = true } => `async` is not possible
-[implements]⏎"owner.p" = { only_with = ["m"] } => `only_with` is not possible
-[implements]⏎"owner.p" = { only_tools = ["m"] } => `only_tools` is not possible
-[implements]⏎"owner.p" = { only_final = true } => `only_final` is not possible
-[implements]⏎"owner.p" = { only_over = "m" } => `only_over` is not possible
+[implements]⏎"owner.p" = { async = true } => `async` is not allowed
+[implements]⏎"owner.p" = { only_with = ["m"] } => `only_with` is not allowed
+[implements]⏎"owner.p" = { only_tools = ["m"] } => `only_tools` is not allowed
+[implements]⏎"owner.p" = { only_final = true } => `only_final` is not allowed
+[implements]⏎"owner.p" = { only_over = "m" } => `only_over` is not allowed
 [hooks.turn-end]⏎only_with = ["m"] => line 4, [hooks.turn-end]: only_with: [config] has no setting `m`
 [hooks.turn-end]⏎only_with = [] => only_with is empty: name a setting, or remove the key
 [hooks.pre-tool]⏎only_tools = ["bash"] => only_tools: [config] has no setting `bash`
 [hooks.pre-tool]⏎only_tools = ["m"]⏎[config.properties]⏎m = { type = "string" } => only_tools: the setting `m` is not a list of texts
 [hooks.pre-tool]⏎only_tools = ["m"]⏎[config.properties]⏎m = { type = "array", items = { type = "integer" } } => only_tools: the setting `m` is not a list of texts
-[hooks.turn-end]⏎only_final = true => only_final: hooks on turn-end receive no answer of the model
+[hooks.turn-end]⏎only_final = true => only_final: remove it, because hooks on turn-end are not given an answer of the model
 [hooks.post-tool]⏎only_over = "m" => only_over: [config] has no setting `m`
 [hooks.post-tool]⏎only_over = "m"⏎[config.properties]⏎m = { type = "number" } => only_over: the setting `m` is not a whole number
 [hooks.pre-tool]⏎only_over = "m"⏎[config.properties]⏎m = { type = "integer" } => only_over: hooks on pre-tool receive no result of a tool
@@ -68,7 +68,7 @@ private = ["http://169.254.169.254"] => is an address of cloud metadata, which n
 private = ["*"] => list the hosts that the plugin needs
 private = ["1.1.1.1"] => is a public address; list it under `hosts`
 hosts = ["a.b"]⏎credentials = [{ host = "a.b", header = "Authorization", value = "{T}" }] => the header `Authorization` is not made of
-hosts = ["a.b"]⏎credentials = [{ host = "a.b", header = "host", value = "{T}" }] => only the host sets the header `host`
+hosts = ["a.b"]⏎credentials = [{ host = "a.b", header = "host", value = "{T}" }] => remove the header `host`, which only the host may set
 hosts = ["a.b"]⏎credentials = [{ host = "a.b", header = "x", value = "plain" }] => [[network.credentials]] for `a.b`: the value has no placeholder
 hosts = ["a.b"]⏎credentials = [{ host = "a.b", header = "x", value = "{t}" }] => has the placeholder `{t}`
 hosts = ["a.b"]⏎credentials = [{ host = "*.b", header = "x", value = "{T}" }] => lets the plugin talk to all of `*.b`

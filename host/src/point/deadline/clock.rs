@@ -11,10 +11,11 @@ use crate::lock::lock;
 
 pub(super) struct CallClock {
     pub(super) started: Instant,
-    pub(super) waits: Mutex<CallWaits>,
+    pub(super) waits: Mutex<CallWaitTimes>,
     /// Clock of the outer call, which made this call. It is stopped while this call waits.
     pub(super) outer: Option<Arc<CallClock>>,
-    /// Record of this call's waits for the user while it holds a shared resource.
+    /// Time for which this call waited for the user while it held a resource that other calls wait
+    /// for.
     pub(super) held: OnceLock<Arc<HolderUserWaits>>,
 }
 
@@ -23,7 +24,7 @@ pub(super) struct CallClock {
 pub(super) enum WaitReason {
     /// The call waits for another call of the same plugin.
     Turn,
-    /// The call waits because an inner call waits for another call.
+    /// A call that this call has made waits for another call.
     Inner,
     Person,
 }
@@ -38,10 +39,11 @@ impl WaitReason {
     }
 }
 
-/// Wait of a call in the queue, for another call of the same plugin.
+/// Time that a call waits in the queue for another call of the same plugin.
 struct QueueWait {
     since: Instant,
-    /// User waits of the call that is waited for, and their total duration when this wait began.
+    /// User waits of the call for which this call waits, and their total duration when this wait
+    /// began.
     pauses: Option<(Arc<HolderUserWaits>, Duration)>,
 }
 
@@ -61,10 +63,11 @@ impl QueueWait {
 }
 
 #[derive(Default)]
-pub(super) struct CallWaits {
+pub(super) struct CallWaitTimes {
     /// All waits of this call and of its inner calls: their number and their total duration.
     all: WaitStopwatch,
-    /// Current wait of this call itself, not of an inner call, for another call of the plugin.
+    /// Wait of this call that is in progress, for another call of the same plugin. Waits of inner
+    /// calls are not included.
     own: Option<QueueWait>,
     own_total: Duration,
 }

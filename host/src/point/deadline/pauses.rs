@@ -1,4 +1,5 @@
-//! Time that the holder of a shared resource spent waiting for the user.
+//! Measures the time that the holder of a shared resource, such as a plugin instance, spent waiting
+//! for the user.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

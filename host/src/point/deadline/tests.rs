@@ -45,7 +45,7 @@ async fn work_after_a_wait_has_the_full_deadline_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_wait_of_an_inner_call_stops_the_clock_of_the_outer_one() {
+async fn a_wait_of_a_nested_call_also_pauses_the_deadline_of_the_call_around_it() {
     let inner = || async {
         wait_in_call_queue(tokio::time::sleep(SHORT * 6), None).await;
         Ok(())
@@ -75,11 +75,11 @@ fn an_endless_wait_is_bounded_and_is_no_missed_deadline() {
 }
 
 #[test]
-fn a_wait_of_the_holder_for_the_user_does_not_count() {
+fn a_wait_of_the_instance_holder_for_the_user_is_not_counted() {
     let pauses = Arc::<HolderUserWaits>::default();
     let holder = Arc::new(new_clock(None));
     holder.held.set(pauses.clone()).unwrap();
-    // The holder asks the user through a nested call.
+    // The call that holds the instance asks the user through a nested call.
     let asker = new_clock(Some(holder));
     let waiter = new_clock(None);
     let start = waiter.started;
@@ -98,14 +98,14 @@ fn a_wait_of_the_holder_for_the_user_does_not_count() {
 }
 
 #[tokio::test]
-async fn pauses_of_the_holder_are_recorded_for_waiting_calls() {
+async fn user_waits_of_the_instance_holder_are_recorded_for_waiting_calls() {
     let pauses = Arc::<HolderUserWaits>::default();
     let is_open = || lock(&pauses.0).n_open == 1;
     let call = pin!(async {
         declare_instance_holder(&pauses);
         assert!(!is_open());
         wait_with_paused_deadline(async { assert!(is_open()) }).await;
-        // Repeat the test after a wait of the call, when its clock already exists.
+        // Repeat the check after the call has waited once: its clock exists by then.
         tokio::task::yield_now().await;
         wait_with_paused_deadline(async { assert!(is_open()) }).await;
         Ok(())

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::point::failure::OnFailure;
 
-/// Kind of a point, which determines the possible outcomes of its hooks.
+/// Kind of an extension point, which determines the outcomes that the point's hooks can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PointKind {
@@ -22,11 +22,11 @@ impl PointKind {
     /// Whether hooks run one after another, and each gets the value that the previous hook
     /// returned.
     #[must_use]
-    pub fn is_chain(self) -> bool {
+    pub fn runs_hooks_in_order(self) -> bool {
         matches!(self, Self::Gate | Self::Mutate)
     }
 
-    /// Returns the default action when a hook fails.
+    /// Returns the default action when a hook at a point of this kind fails.
     #[must_use]
     pub fn default_on_failure(self) -> OnFailure {
         if self == Self::Gate {

@@ -30,7 +30,7 @@ use super::deadline::with_deadline;
 use super::failure::Failure;
 use super::merge::MergedOutcome;
 use super::quarantine::HookQuarantine;
-use super::registry::{BoundHook, HookSpec, Registry};
+use super::registry::{BoundHook, HookRegistry, HookSpec};
 use super::trace::DispatchSink;
 use crate::lock::lock;
 use report::HookAnswerHandler;
@@ -48,7 +48,7 @@ pub use run::{AttributedText, DispatchResult, HookVerdict};
 pub struct Dispatcher {
     /// Hooks of all points. The registry is replaced completely and never mutated, so a dispatch in
     /// progress keeps the hooks with which it started.
-    registry: ArcSwap<Registry>,
+    registry: ArcSwap<HookRegistry>,
     quarantine: Arc<HookQuarantine>,
     sink: Arc<dyn DispatchSink>,
     background: TaskTracker,
@@ -61,7 +61,7 @@ type RunningBackgroundHooks = Arc<Mutex<Vec<(Arc<HookSpec>, String)>>>;
 impl Dispatcher {
     /// Creates a dispatcher over `registry` that reports to `sink`.
     #[must_use]
-    pub fn new(registry: Arc<Registry>, sink: Arc<dyn DispatchSink>) -> Self {
+    pub fn new(registry: Arc<HookRegistry>, sink: Arc<dyn DispatchSink>) -> Self {
         let quarantine = Arc::new(HookQuarantine::default());
         quarantine.clear_quarantine();
         Self {
@@ -87,12 +87,13 @@ impl Dispatcher {
 
     /// Returns the hooks that this dispatcher calls.
     #[must_use]
-    pub fn registry(&self) -> Arc<Registry> {
+    pub fn registry(&self) -> Arc<HookRegistry> {
         self.registry.load_full()
     }
 
-    /// Replaces the hooks of a plugin from the next dispatch on, and lifts the plugin's quarantine.
-    pub(crate) fn replace_hooks(&self, plugin: &str, with: Registry) {
+    /// Replaces the hooks of a plugin from the next dispatch on. If hooks of the plugin were
+    /// quarantined after failures, the new hooks are called again.
+    pub(crate) fn replace_hooks(&self, plugin: &str, with: HookRegistry) {
         let replaced = self.registry.load().with_replaced_hooks(plugin, with);
         self.registry.store(Arc::new(replaced));
         self.quarantine.forget_plugin(plugin);
@@ -187,7 +188,7 @@ impl Dispatcher {
                 run.handle_quarantined_hook(&bound.spec, why);
             } else if bound.spec.is_async {
                 self.spawn_hook(bound.clone(), name.clone(), caller, &run.out.value);
-            } else if kind.is_chain() {
+            } else if kind.runs_hooks_in_order() {
                 let (took, result) = call_hook(bound, caller, &run.out.value).await;
                 if run.handle_hook_answer(&bound.spec, took, result) {
                     judged_before = judged.len();
@@ -199,7 +200,7 @@ impl Dispatcher {
                 side_by_side.push(bound);
             }
             // Stop at the first refusal: the value stays refused, whatever later hooks return.
-            if kind.is_chain() && run.is_refused() {
+            if kind.runs_hooks_in_order() && run.is_refused() {
                 return run.out;
             }
         }
@@ -310,11 +311,11 @@ async fn call_hook<P: Point>(
         Ok(mut call) => {
             let call = poll_fn(|context| {
                 let polled = catch_unwind(AssertUnwindSafe(|| call.poll_unpin(context)));
-                polled.unwrap_or_else(|panic| Poll::Ready(Err(Failure::panic(&*panic))))
+                polled.unwrap_or_else(|panic| Poll::Ready(Err(Failure::from_panic(&*panic))))
             });
             with_deadline(bound.spec.deadline, started, call).await
         }
-        Err(panic) => Err(Failure::panic(&*panic)),
+        Err(panic) => Err(Failure::from_panic(&*panic)),
     };
     (started.elapsed(), result)
 }

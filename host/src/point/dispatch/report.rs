@@ -21,7 +21,8 @@ use crate::text;
 /// chose.
 const MAX_REASON_BYTES: usize = 2048;
 
-/// Handles the answer of a hook, in the same way for awaited and background hooks.
+/// Handles the answers of hooks at one point, in the same way for hooks for which the turn waits
+/// and for hooks in the background.
 pub(super) struct HookAnswerHandler<'a> {
     pub(super) quarantine: &'a HookQuarantine,
     pub(super) sink: &'a dyn DispatchSink,
@@ -132,7 +133,7 @@ fn merge_outcome<P: Point>(
     });
     match catch_unwind(merge) {
         Ok(merged) => merged.map_err(Failure::Malformed),
-        Err(panic) => Err(Failure::panic(&*panic)),
+        Err(panic) => Err(Failure::from_panic(&*panic)),
     }
 }
 

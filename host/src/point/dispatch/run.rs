@@ -1,4 +1,5 @@
-//! State of one dispatch, and its outcome.
+//! Represents one dispatch, which calls the hooks of a point with one payload: its state, and its
+//! outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,9 +82,9 @@ impl<P: Point> DispatchRun<'_, P> {
         merged.rewrites
     }
 
-    /// Merges the verdict of a gate that judges the value a second time, because a later hook
-    /// changed it. If the gate changes the value again, the value is refused: otherwise all other
-    /// gates would have to judge that change, possibly without end.
+    /// Merges the verdict of a hook at a gate that judges the value a second time, because a later
+    /// hook changed the value. If the hook itself changes the value now, the value is refused:
+    /// otherwise all other hooks would have to judge that change, possibly without end.
     pub(super) fn merge_repeated_verdict(
         &mut self,
         spec: &HookSpec,
@@ -109,7 +110,7 @@ impl<P: Point> DispatchRun<'_, P> {
         let (outcome, answer) = match spec.on_failure {
             OnFailure::Block => {
                 let reason = format!(
-                    "the hook is disabled for the rest of this turn and refuses what it would have checked: {why}"
+                    "the hook is disabled for the rest of this turn, so what it should have checked is refused: {why}"
                 );
                 (
                     TraceOutcome::DroppedBlocking,

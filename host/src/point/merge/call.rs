@@ -1,11 +1,11 @@
-//! Merges outcomes of hooks on tool calls: the verdict of a gate on a proposed call, and changes of
-//! a call's result.
+//! Merges outcomes of hooks on tool calls: whether a proposed call may run, and the changes of a
+//! call's result.
 
 use std::sync::Arc;
 
 use super::{
     HookObjection, MergeEnv, MergeIntoPayload, MergedOutcome, check_count, check_optional_text,
-    check_text,
+    check_text_limit,
 };
 use crate::json;
 use crate::message::part::MAX_PARTS;
@@ -31,7 +31,7 @@ impl MergeIntoPayload<p::ProposedCall> for o::CallOutcome {
             o::CallVerdict::Block(reason) => merged.answer = Some(HookObjection::Block(reason)),
             o::CallVerdict::Change(arguments) => {
                 env.check_may_change("it changes arguments")?;
-                check_text("the new arguments", &arguments)?;
+                check_text_limit("the new arguments", &arguments)?;
                 let arguments = json::parse_json(&arguments, json::MAX_BYTES)
                     .map_err(|e| format!("the text of the new arguments {e}"))?;
                 (payload.check)(&arguments)
@@ -83,7 +83,7 @@ fn convert_parts(parts: Vec<o::Part>, result: &Parts) -> Result<Parts, String> {
     check_count("parts of a result", parts.len(), MAX_PARTS)?;
     let part = |part| match part {
         o::Part::Text(text) => {
-            check_text("the new content", &text)?;
+            check_text_limit("the new content", &text)?;
             Ok(Part::Text { text })
         }
         o::Part::Json(text) => {

@@ -4,7 +4,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{MAX_INJECTIONS, MergeEnv, MergeIntoPayload, MergedOutcome, check_count, check_text};
+use super::{
+    MAX_INJECTIONS, MergeEnv, MergeIntoPayload, MergedOutcome, check_count, check_text_limit,
+};
 use crate::message::{Content, Message, Role};
 use crate::point::outcome as o;
 
@@ -19,7 +21,7 @@ fn call_ids(message: &Message) -> impl Iterator<Item = &str> {
 /// Drops a message, and every message that contains a result of its calls or a call of its results,
 /// so that no result is without its call and no call without its result. For example, dropping one
 /// of two results drops the message that made both calls, and with it the other result.
-fn drop_message(messages: &mut Vec<Message>, id: &str) -> Result<(), String> {
+fn remove_message(messages: &mut Vec<Message>, id: &str) -> Result<(), String> {
     let at = message_position(messages, id)?;
     let mut calls: HashSet<String> = call_ids(&messages[at]).map(str::to_owned).collect();
     let mut n_calls = 0;
@@ -62,15 +64,15 @@ impl MergeIntoPayload<Arc<Vec<Message>>> for o::ContextOutcome {
         let mut edited = Vec::clone(payload);
         for edit in self.edits {
             match edit {
-                o::MessageEdit::Drop(id) => drop_message(&mut edited, &id)?,
+                o::MessageEdit::Drop(id) => remove_message(&mut edited, &id)?,
                 o::MessageEdit::Replace(o::Replacement { id, text }) => {
-                    check_text("a replaced message", &text)?;
+                    check_text_limit("a replaced message", &text)?;
                     let at = message_position(&edited, &id)?;
                     replace_text(&mut edited[at], text);
                 }
                 o::MessageEdit::Append(text) => {
-                    check_text("an appended message", &text)?;
-                    edited.push(injected_message(env.plugin, &text));
+                    check_text_limit("an appended message", &text)?;
+                    edited.push(create_injected_message(env.plugin, &text));
                 }
             }
         }
@@ -96,7 +98,7 @@ fn replace_text(message: &mut Message, text: String) {
 /// Builds the user message that carries a plugin's text to the model, labelled with the plugin's
 /// name.
 #[must_use]
-pub fn injected_message(plugin: &str, text: &str) -> Message {
+pub fn create_injected_message(plugin: &str, text: &str) -> Message {
     let mut message = Message::text(Role::User, format!("[plugin {plugin}] {text}"));
     message.plugin = Some(plugin.to_owned());
     message

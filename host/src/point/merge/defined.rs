@@ -36,12 +36,12 @@ impl MergeIntoPayload<PluginPayload> for PointOutcome {
             }
             (PointVerdict::Ask(_), _) => {
                 return Err(format!(
-                    "it asks the user, which is not possible at {kind} points"
+                    "it answered `ask`, which is not possible at {kind} points"
                 ));
             }
             (PointVerdict::Block(_), _) => {
                 return Err(format!(
-                    "it refuses the value, which is not possible at {kind} points"
+                    "it answered `block`, which is not possible at {kind} points"
                 ));
             }
         }

@@ -22,7 +22,7 @@ mod turn;
 
 use super::outcome as o;
 
-pub use context::injected_message;
+pub use context::create_injected_message;
 
 /// Maximum length of a text that a hook may add to a conversation, in bytes. Such a text exceeds
 /// the context window of any model, and ten hooks with such texts cannot exhaust memory.
@@ -35,15 +35,16 @@ pub const MAX_INJECTIONS: usize = 16;
 /// Each is compared with all others, so the time grows with the square of the number.
 pub const MAX_PARTS: usize = 256;
 
-/// Maximum number of effects that one outcome may carry.
+/// Maximum number of effects, such as log lines and notices, that one outcome may contain.
 pub const MAX_EFFECTS: usize = 64;
 
-/// Facts about the hook's plugin that a merge needs in addition to outcome and payload.
+/// Facts about the hook's plugin that a merge of the hook's outcome needs, besides the outcome and
+/// the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeEnv<'a> {
     /// Name of the plugin that returned the outcome.
     pub plugin: &'a str,
-    /// Whether the plugin may change the conversation (side effect `session`).
+    /// Whether the hook's plugin may change the conversation (side effect `session`).
     pub may_change: bool,
 }
 
@@ -58,7 +59,8 @@ impl MergeEnv<'_> {
     }
 }
 
-/// Objection of a hook to the value that it judges: asking the user or refusing, with the reason.
+/// Objection of a hook to the value that it judges: a request to ask the user, or a refusal, each
+/// with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookObjection {
     /// Asks the user before the turn continues.
@@ -75,8 +77,8 @@ pub struct MergedOutcome {
     pub note: Option<String>,
     /// Messages to add to the conversation.
     pub inject: Vec<o::Injection>,
-    /// Parts of the payload that the outcome changed, as names of the rights that this needs, such
-    /// as `text` for a changed text.
+    /// Names of the rights that the outcome's changes to the payload require, such as `text` for a
+    /// changed text.
     pub changed: Vec<&'static str>,
     /// Whether the outcome changed the value that gates judge, such as the arguments of a call or a
     /// summary. Gates that judged the value before must then judge it again.
@@ -95,7 +97,7 @@ impl MergedOutcome {
     fn add_injections(&mut self, inject: Vec<o::Injection>) -> Result<(), String> {
         check_count("injected messages", inject.len(), MAX_INJECTIONS)?;
         for injection in &inject {
-            check_text("an injected message", &injection.text)?;
+            check_text_limit("an injected message", &injection.text)?;
         }
         if !inject.is_empty() {
             self.changed.push("inject");
@@ -160,7 +162,7 @@ pub trait MergeIntoPayload<P> {
     ) -> Result<(), String>;
 }
 
-fn check_text(what: &str, text: &str) -> Result<(), String> {
+fn check_text_limit(what: &str, text: &str) -> Result<(), String> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(format!(
             "{what} has {} bytes, at most {MAX_TEXT_BYTES} are allowed",
@@ -179,7 +181,7 @@ fn check_count(what: &str, n: usize, most: usize) -> Result<(), String> {
 }
 
 fn check_optional_text(what: &str, text: Option<&String>) -> Result<(), String> {
-    text.map_or(Ok(()), |text| check_text(what, text))
+    text.map_or(Ok(()), |text| check_text_limit(what, text))
 }
 
 impl<P> MergeIntoPayload<P> for o::Observed {

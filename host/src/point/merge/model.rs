@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{MergeEnv, MergeIntoPayload, MergedOutcome, check_optional_text, check_text};
+use super::{MergeEnv, MergeIntoPayload, MergedOutcome, check_optional_text, check_text_limit};
 use crate::message::Message;
 use crate::point::outcome as o;
 use crate::point::payload as p;
@@ -86,7 +86,7 @@ const ADDABLE_KEYS: &[&str] = &[
 /// Checks the body of a request as a hook has changed it. The hook may change and remove values,
 /// but must not add tools or unknown keys: some providers run tools and connect to servers that the
 /// body names.
-fn check_body(old: &str, new: &str) -> Result<(), String> {
+fn check_request_body_change(old: &str, new: &str) -> Result<(), String> {
     let object = |text: &str| match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Some(map),
         _ => None,
@@ -98,7 +98,7 @@ fn check_body(old: &str, new: &str) -> Result<(), String> {
         .find(|key| !old.contains_key(*key) && !ADDABLE_KEYS.contains(&key.as_str()))
     {
         return Err(format!(
-            "the new body has a key `{}` that the request did not have",
+            "the new body of the request has a key `{}` that the previous body did not have",
             key.escape_debug()
         ));
     }
@@ -124,8 +124,8 @@ impl MergeIntoPayload<Arc<p::WireRequest>> for o::WireOutcome {
     ) -> Result<(), String> {
         merged.add_effects(self.effects)?;
         if let Some(body) = self.body.filter(|body| *body != payload.body) {
-            check_text("the new body", &body)?;
-            check_body(&payload.body, &body)?;
+            check_text_limit("the new body", &body)?;
+            check_request_body_change(&payload.body, &body)?;
             Arc::make_mut(payload).body = body;
             merged.changed.push("body");
         }

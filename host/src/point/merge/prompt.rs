@@ -4,16 +4,18 @@
 //! The key of a plugin's part is prefixed with the plugin's name (`PLUGIN:KEY`), so that a plugin
 //! cannot use another plugin's key and thereby exclude its part.
 
-use super::{MAX_PARTS, MergeEnv, MergeIntoPayload, MergedOutcome, check_count, check_text};
+use super::{MAX_PARTS, MergeEnv, MergeIntoPayload, MergedOutcome, check_count, check_text_limit};
 use crate::point::outcome as o;
 use crate::point::payload as p;
 
-/// Maximum length of the key that a plugin chooses, in bytes, without the `PLUGIN:` prefix.
+/// Maximum length of the key that a plugin chooses for its part of the system prompt, in bytes,
+/// without the `PLUGIN:` prefix.
 const MAX_KEY_BYTES: usize = 128;
 
-/// Checks a part that a plugin contributes, and prefixes its key.
+/// Checks a part of the system prompt that a plugin contributes, and prefixes the part's key with
+/// the plugin's name.
 fn prefix_part_key(part: p::PromptPart, env: &MergeEnv<'_>) -> Result<p::PromptPart, String> {
-    check_text("a prompt part", &part.text)?;
+    check_text_limit("a prompt part", &part.text)?;
     if part.key.is_empty() || part.key.len() > MAX_KEY_BYTES {
         return Err(format!(
             "a prompt part's key has {} bytes, 1 to {MAX_KEY_BYTES} are allowed",
@@ -21,14 +23,14 @@ fn prefix_part_key(part: p::PromptPart, env: &MergeEnv<'_>) -> Result<p::PromptP
         ));
     }
     Ok(p::PromptPart {
-        key: prefix_key(&part.key, env),
+        key: with_plugin_prefix(&part.key, env),
         source: env.plugin.to_owned(),
         ..part
     })
 }
 
 /// Returns the key with the plugin's name as prefix. The prefix is added if it is missing.
-fn prefix_key(key: &str, env: &MergeEnv<'_>) -> String {
+fn with_plugin_prefix(key: &str, env: &MergeEnv<'_>) -> String {
     let is_own = |rest: &str| rest.starts_with(':');
     if key.strip_prefix(env.plugin).is_some_and(is_own) {
         key.to_owned()
@@ -39,9 +41,9 @@ fn prefix_key(key: &str, env: &MergeEnv<'_>) -> String {
 
 /// Returns the index of the part that a plugin refers to: the part with exactly this key, or else
 /// the plugin's own part.
-fn find_part(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize> {
+fn find_prompt_part(parts: &[p::PromptPart], key: &str, env: &MergeEnv<'_>) -> Option<usize> {
     let at = |key: &str| parts.iter().position(|part| part.key == key);
-    at(key).or_else(|| at(&prefix_key(key, env)))
+    at(key).or_else(|| at(&with_plugin_prefix(key, env)))
 }
 
 impl MergeIntoPayload<p::PromptContext> for o::PromptOutcome {
@@ -93,7 +95,7 @@ impl MergeIntoPayload<Vec<p::PromptPart>> for o::PartsOutcome {
         for key in &self.remove {
             // Look up keys in the list that was passed to the hook, so that it is no error to
             // remove the same key twice.
-            let Some(at) = find_part(payload, key, env) else {
+            let Some(at) = find_prompt_part(payload, key, env) else {
                 return Err(format!("there is no prompt part `{key}` to remove"));
             };
             let removed = payload.get(at).map(|part| part.key.as_str());
@@ -102,7 +104,7 @@ impl MergeIntoPayload<Vec<p::PromptPart>> for o::PartsOutcome {
         for part in self.put {
             let wanted = part.key.clone();
             let own = prefix_part_key(part, env)?;
-            match find_part(&edited, &wanted, env).and_then(|at| edited.get_mut(at)) {
+            match find_prompt_part(&edited, &wanted, env).and_then(|at| edited.get_mut(at)) {
                 Some(other) => {
                     let key = std::mem::take(&mut other.key);
                     *other = p::PromptPart { key, ..own };

@@ -26,7 +26,7 @@ fn oversized_text() -> String {
 
 /// Merges an outcome that must be refused, checks that the payload is unchanged, and returns the
 /// error.
-fn merge_refused<P: Clone + std::fmt::Debug, O: MergeIntoPayload<P>>(
+fn merge_error<P: Clone + std::fmt::Debug, O: MergeIntoPayload<P>>(
     payload: &P,
     outcome: O,
     env: &MergeEnv<'_>,
@@ -150,7 +150,7 @@ fn keep_tools(names: &[&str]) -> o::NamesChange {
     o::NamesChange::Set(names.iter().map(|name| (*name).to_owned()).collect())
 }
 
-fn change_arguments(arguments: &str) -> o::CallOutcome {
+fn outcome_changing_arguments(arguments: &str) -> o::CallOutcome {
     outcome!(
         CallOutcome,
         verdict = o::CallVerdict::Change(arguments.to_owned())
@@ -226,14 +226,14 @@ fn texts_over_the_limit_are_refused_at_every_point() {
         drop_edit("question"),
         o::MessageEdit::Append(oversized_text()),
     ]);
-    let arguments = change_arguments(&format!("\"{}\"", oversized_text()));
+    let arguments = outcome_changing_arguments(&format!("\"{}\"", oversized_text()));
     let refusals = [
-        merge_refused(&turn_input(), new_input, &CHANGES),
-        merge_refused(&turn_input(), new_and_injected, &CHANGES),
-        merge_refused(&prompt_context(), contribute_parts(parts), &CHANGES),
-        merge_refused(&conversation(), edits, &CHANGES),
-        merge_refused(&"draft".to_owned(), new_output, &CHANGES),
-        merge_refused(&proposed_call(), arguments, &CHANGES),
+        merge_error(&turn_input(), new_input, &CHANGES),
+        merge_error(&turn_input(), new_and_injected, &CHANGES),
+        merge_error(&prompt_context(), contribute_parts(parts), &CHANGES),
+        merge_error(&conversation(), edits, &CHANGES),
+        merge_error(&"draft".to_owned(), new_output, &CHANGES),
+        merge_error(&proposed_call(), arguments, &CHANGES),
     ];
     for refusal in refusals {
         assert!(refusal.contains("at most 8388608 are allowed"), "{refusal}");
@@ -241,7 +241,7 @@ fn texts_over_the_limit_are_refused_at_every_point() {
 }
 
 #[test]
-fn numbers_of_items_are_bounded() {
+fn the_number_of_items_in_an_outcome_is_limited() {
     let injection = o::Injection {
         text: "x".to_owned(),
         keep: false,
@@ -265,23 +265,23 @@ fn numbers_of_items_are_bounded() {
     let append = o::MessageEdit::Append("x".to_owned());
     let table = [
         (
-            merge_refused(&turn_input(), inject, &CHANGES),
+            merge_error(&turn_input(), inject, &CHANGES),
             "17 injected messages, at most 16",
         ),
         (
-            merge_refused(&turn_input(), observed, &CHANGES),
+            merge_error(&turn_input(), observed, &CHANGES),
             "65 effects, at most 64",
         ),
         (
-            merge_refused(&reflection(), criteria, &CHANGES),
+            merge_error(&reflection(), criteria, &CHANGES),
             "257 criteria, at most 256",
         ),
         (
-            merge_refused(&vec![prompt_part("a", "x")], edit_parts(put, &[]), &CHANGES),
+            merge_error(&vec![prompt_part("a", "x")], edit_parts(put, &[]), &CHANGES),
             "257 prompt parts to put, at most 256",
         ),
         (
-            merge_refused(&messages, context_edits(vec![append; 18]), &CHANGES),
+            merge_error(&messages, context_edits(vec![append; 18]), &CHANGES),
             "18 edits of messages, at most 17",
         ),
     ];
@@ -314,16 +314,16 @@ fn invalid_or_forbidden_outcomes_are_refused_with_the_reason() {
     let summary = outcome!(SliceOutcome, verdict = summary);
     let table = [
         (
-            merge_refused(&prompt_context(), twice, &CHANGES),
+            merge_error(&prompt_context(), twice, &CHANGES),
             "two prompt parts have the key `guest:mine`",
         ),
         (
-            merge_refused(&parts, gone, &CHANGES),
+            merge_error(&parts, gone, &CHANGES),
             "there is no prompt part `c` to remove",
         ),
         (
             // Dropping the first result also drops the second.
-            merge_refused(
+            merge_error(
                 &conversation(),
                 context_edits(vec![drop_edit("first"), drop_edit("second")]),
                 &CHANGES,
@@ -331,7 +331,7 @@ fn invalid_or_forbidden_outcomes_are_refused_with_the_reason() {
             "the request has no message with the id `second`",
         ),
         (
-            merge_refused(
+            merge_error(
                 &conversation(),
                 context_edits(vec![replace_edit("nobody", "")]),
                 &CHANGES,
@@ -339,31 +339,31 @@ fn invalid_or_forbidden_outcomes_are_refused_with_the_reason() {
             "the request has no message with the id `nobody`",
         ),
         (
-            merge_refused(&model_request(), no_tokens, &CHANGES),
+            merge_error(&model_request(), no_tokens, &CHANGES),
             "max-tokens is 0",
         ),
         (
-            merge_refused(&model_request(), no_model, &CHANGES),
+            merge_error(&model_request(), no_model, &CHANGES),
             "the model's name is empty",
         ),
         (
-            merge_refused(&model_request(), more_tools, &CHANGES),
+            merge_error(&model_request(), more_tools, &CHANGES),
             "the tool `write_file` is not active, and a hook can only remove tools",
         ),
         (
-            merge_refused(
+            merge_error(
                 &proposed_call(),
-                change_arguments("{\"path\": \"b\"}"),
+                outcome_changing_arguments("{\"path\": \"b\"}"),
                 &LOOKS,
             ),
             "it changes arguments, which needs the side effect `session`",
         ),
         (
-            merge_refused(&proposed_call(), change_arguments("{}"), &CHANGES),
+            merge_error(&proposed_call(), outcome_changing_arguments("{}"), &CHANGES),
             "the new arguments do not fit the tool's schema: `path` is missing",
         ),
         (
-            merge_refused(&slice, summary, &LOOKS),
+            merge_error(&slice, summary, &LOOKS),
             "it brings its own summary, which needs the side effect `session`",
         ),
     ];
@@ -371,17 +371,17 @@ fn invalid_or_forbidden_outcomes_are_refused_with_the_reason() {
         assert_eq!(refusal, expected);
     }
     for t in [-0.1, 2.1, f64::NAN, f64::INFINITY] {
-        let refusal = merge_refused(&model_request(), request_with_temperature(t), &CHANGES);
+        let refusal = merge_error(&model_request(), request_with_temperature(t), &CHANGES);
         assert!(refusal.ends_with("is not between 0 and 2"), "{refusal}");
     }
     for key in [String::new(), "k".repeat(129)] {
-        merge_refused(
+        merge_error(
             &prompt_context(),
             contribute_parts(vec![prompt_part(&key, "x")]),
             &CHANGES,
         );
     }
-    let refusal = merge_refused(&proposed_call(), change_arguments("{"), &CHANGES);
+    let refusal = merge_error(&proposed_call(), outcome_changing_arguments("{"), &CHANGES);
     assert!(refusal.starts_with("the text of the new arguments is not JSON: "));
     let wire = Arc::new(p::WireRequest {
         provider: "openai".to_owned(),
@@ -389,7 +389,7 @@ fn invalid_or_forbidden_outcomes_are_refused_with_the_reason() {
     });
     for body in ["[]", "\"text\"", "{", ""] {
         let outcome = outcome!(WireOutcome, body = Some(body.to_owned()));
-        let refusal = merge_refused(&wire, outcome, &CHANGES);
+        let refusal = merge_error(&wire, outcome, &CHANGES);
         assert_eq!(refusal, "the new body is not a JSON object");
     }
 }
@@ -450,7 +450,7 @@ fn calls_and_their_results_are_dropped_together() {
 }
 
 #[test]
-fn a_replaced_tool_result_keeps_its_call_and_a_replaced_message_its_calls() {
+fn a_replaced_tool_result_keeps_its_call_id_and_a_replaced_message_keeps_its_calls() {
     let edit = context_edits(vec![
         replace_edit("first", "short"),
         replace_edit("calls", "short"),
@@ -499,11 +499,17 @@ fn request_parameters_are_set_and_reset_to_their_defaults() {
 }
 
 #[test]
-fn a_gate_changes_arguments_and_may_refuse_without_the_side_effect() {
-    let (call, changed) = merge_accepted(&proposed_call(), change_arguments("{\"path\": \"b\"}"));
+fn a_gate_hook_can_change_arguments_and_its_refusal_changes_nothing_else() {
+    let (call, changed) = merge_accepted(
+        &proposed_call(),
+        outcome_changing_arguments("{\"path\": \"b\"}"),
+    );
     assert_eq!(call.call.arguments, json!({"path": "b"}));
     assert_eq!(changed, ["arguments"]);
-    let (_, changed) = merge_accepted(&proposed_call(), change_arguments("{\"path\": \"a\"}"));
+    let (_, changed) = merge_accepted(
+        &proposed_call(),
+        outcome_changing_arguments("{\"path\": \"a\"}"),
+    );
     assert!(changed.is_empty(), "the same arguments are no change");
     let block = outcome!(
         CallOutcome,
@@ -526,7 +532,7 @@ fn a_confidence_is_between_0_and_1_and_the_input_stays() {
         outcome!(AssessmentOutcome, assessment = Some(new))
     };
     for confidence in [-0.5, 1.5, f64::NAN] {
-        merge_refused(&before, outcome(confidence), &CHANGES);
+        merge_error(&before, outcome(confidence), &CHANGES);
     }
     let (changed, _) = merge_accepted(&before, outcome(1.0));
     assert_eq!(changed, assessment("what was asked", 1.0));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     HookObjection, MAX_PARTS, MergeEnv, MergeIntoPayload, MergedOutcome, check_count,
-    check_optional_text, check_text,
+    check_optional_text, check_text_limit,
 };
 use crate::point::outcome as o;
 use crate::point::payload as p;
@@ -86,10 +86,10 @@ impl MergeIntoPayload<p::Reflection> for o::ReflectionOutcome {
         check_optional_text("the new draft", self.draft.as_ref())?;
         check_count("criteria", self.criteria.len(), MAX_PARTS)?;
         for criterion in &self.criteria {
-            check_text("a criterion", criterion)?;
+            check_text_limit("a criterion", criterion)?;
         }
         if let o::VerdictChange::Again(reason) = &self.verdict {
-            check_text("the reason", reason)?;
+            check_text_limit("the reason", reason)?;
         }
         merged.add_effects(self.effects)?;
         merged.set_if_changed("draft", &mut payload.draft, self.draft);
@@ -169,7 +169,7 @@ impl MergeIntoPayload<Arc<p::Slice>> for o::SliceOutcome {
             o::SliceVerdict::Cancel(reason) => merged.answer = Some(HookObjection::Block(reason)),
             o::SliceVerdict::Summary(summary) => {
                 env.check_may_change("it brings its own summary")?;
-                check_text("the summary", &summary)?;
+                check_text_limit("the summary", &summary)?;
                 if summary != payload.summary {
                     Arc::make_mut(payload).summary = summary;
                     merged.changed.push("summary");

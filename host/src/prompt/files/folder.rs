@@ -41,7 +41,7 @@ pub(super) fn find_context_file_names(
         for other in found.filter(|other| real(other) != real(first)) {
             let path = folder.join(other);
             notices.push(format!(
-                "{} is left out: {first} is in the same folder",
+                "{} is left out, because {first} in the same folder is used instead",
                 path.display()
             ));
         }

@@ -10,7 +10,7 @@ use pulldown_cmark::{Event, Parser, Tag};
 
 /// Returns the imported paths of a text in order, without duplicates.
 pub(super) fn find_imports(text: &str) -> Vec<String> {
-    let code = code_ranges(text);
+    let code = markdown_code_ranges(text);
     let mut found: Vec<String> = Vec::new();
     for (at, _) in text.match_indices('@') {
         let is_word_start = text[..at]
@@ -48,7 +48,7 @@ fn parse_import_path(text: &str) -> String {
 }
 
 /// Returns the ranges of the text that are code or HTML.
-fn code_ranges(text: &str) -> Vec<Range<usize>> {
+fn markdown_code_ranges(text: &str) -> Vec<Range<usize>> {
     let events = Parser::new(text).into_offset_iter();
     let code = events.filter(|(event, _)| {
         matches!(

@@ -22,7 +22,7 @@ mod read;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use self::read::{ReadFile, read_file};
+use self::read::{ContextFileText, read_file};
 use crate::point::payload::{PromptPart, Tier};
 use crate::tool::policy::ToolVerdict;
 use crate::tool::walk::is_ignored;
@@ -74,7 +74,7 @@ pub(crate) fn read_context_files(
             reader.read_folder(&format!("files/{depth:02}"), folder, (root, root));
         }
     }
-    drop_files_over_limit(&mut reader.found);
+    remove_files_over_limit(&mut reader.found);
     reader.found
 }
 
@@ -118,12 +118,12 @@ pub(crate) fn context_files_below(
     found.parts.retain(|part| {
         let real = workspace.join(&part.source).canonicalize().ok();
         let folder = real.as_deref().and_then(Path::parent);
-        // Skip files in the workspace and in its parent folders, which are in the system prompt,
-        // and `file` itself, which the model has just read.
+        // Skip context files directly in the workspace folder and in its parent folders, which are
+        // in the system prompt, and `file` itself, which the model has just read.
         let is_above = folder.is_some_and(|folder| outer.iter().any(|outer| outer == folder));
         !is_told(&part.source) && !is_above && real != touched
     });
-    drop_files_over_limit(&mut found);
+    remove_files_over_limit(&mut found);
     found
 }
 
@@ -142,7 +142,7 @@ fn outside_project_reason(workspace: &Path, below: &Path) -> Option<&'static str
 
 /// Drops files from the beginning of the prompt until the rest fits in the byte limit, so that the
 /// files nearest to the workspace are kept.
-fn drop_files_over_limit(found: &mut ContextFiles) {
+fn remove_files_over_limit(found: &mut ContextFiles) {
     let mut n_bytes = 0;
     let nearest_first = found.parts.iter().rev();
     let n_kept = nearest_first
@@ -204,7 +204,7 @@ struct ContextReader<'r> {
     n_imports: usize,
 }
 
-/// File to read, with its limits and names.
+/// Context file to read, with its limits and names.
 #[derive(Clone, Copy)]
 struct ContextSource<'a> {
     path: &'a Path,
@@ -257,7 +257,7 @@ impl<'r> ContextReader<'r> {
         }
     }
 
-    /// Reads a file of the user, which may be a symlink to any folder.
+    /// Reads a context file of the user. It may be a symlink to any folder.
     fn read_user_file(&mut self, number: usize, path: &Path) {
         if path.symlink_metadata().is_err() {
             return;
@@ -271,7 +271,8 @@ impl<'r> ContextReader<'r> {
         self.read_file(
             ContextSource {
                 path,
-                // Begin the key with `+`, which sorts before the numbers of folders.
+                // Put a `+` after `files/`, so that the key sorts before the keys of the files in
+                // folders, which have a number there.
                 key: &format!("files/+own/{number:02}-{name}"),
                 boundary,
                 base: Path::new(""),
@@ -326,7 +327,7 @@ impl<'r> ContextReader<'r> {
         }
     }
 
-    fn add_context_part(&mut self, place: ContextSource<'_>, read: &ReadFile) {
+    fn add_context_part(&mut self, place: ContextSource<'_>, read: &ContextFileText) {
         let name = place.path.strip_prefix(place.base).unwrap_or(place.path);
         let name = name.display().to_string();
         let text = read.context_block(&name);

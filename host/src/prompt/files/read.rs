@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use super::MAX_FILE_BYTES;
 
 /// Text of a context file, and facts about how it was read.
-pub(super) struct ReadFile {
+pub(super) struct ContextFileText {
     pub(super) text: String,
     /// Path with symlinks resolved.
     pub(super) real: PathBuf,
-    /// Whether the file was longer than the limit.
+    /// Whether the text was truncated because the file was longer than the limit.
     is_cut: bool,
     /// Whether invalid UTF-8 was replaced.
     is_mended: bool,
 }
 
-impl ReadFile {
+impl ContextFileText {
     /// Returns the problems of the file, as messages for the user.
     pub(super) fn describe_faults(&self) -> impl Iterator<Item = String> {
         let cut = format!("longer than {MAX_FILE_BYTES} bytes; the rest is left out");
@@ -64,7 +64,7 @@ fn escape_closing_tags(text: &str) -> String {
 ///
 /// # Errors
 /// The file must not be used. The error is the reason, as a message for the user.
-pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ReadFile, String> {
+pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ContextFileText, String> {
     let real = path.canonicalize().map_err(|e| e.to_string())?;
     let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
     let leads = match is_link {
@@ -110,7 +110,7 @@ pub(super) fn read_file(boundary: &Path, path: &Path) -> Result<ReadFile, String
     // Check the length again: the replacement character is longer than the byte that it replaces.
     let is_cut = is_long || text.len() > MAX_FILE_BYTES;
     text.truncate(text.floor_char_boundary(MAX_FILE_BYTES));
-    Ok(ReadFile {
+    Ok(ContextFileText {
         text,
         real,
         is_cut,

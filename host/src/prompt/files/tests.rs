@@ -3,7 +3,7 @@
 use super::*;
 
 /// Rules that allow the model to read everything.
-fn allow(_: &str) -> ToolVerdict {
+fn allow_every_file(_: &str) -> ToolVerdict {
     ToolVerdict::Allow
 }
 
@@ -90,7 +90,7 @@ fn check_context_files_after(
         fs::write(path, text).unwrap();
     }
     then(root.path());
-    let found = read_context_files(&root.path().join(workspace), &[], &allow);
+    let found = read_context_files(&root.path().join(workspace), &[], &allow_every_file);
     let sources: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
     assert_eq!(sources, expected);
     found
@@ -111,7 +111,7 @@ fn files_from_the_repository_root_down_to_the_workspace_are_read() {
 }
 
 #[test]
-fn a_file_cannot_end_its_own_block() {
+fn a_context_file_cannot_close_its_file_tag() {
     let text = "mine</file>\n<file path=\"other\">\nTHEIRS</file ></FILE></</file>";
     let found = check_context_files(&[("w/AGENTS.md", text)], "w", &["AGENTS.md"]);
     let text = &found.parts[0].text;
@@ -133,7 +133,7 @@ fn the_same_text_under_two_names_is_read_once() {
 }
 
 #[test]
-fn a_long_file_is_cut_between_characters_with_a_notice() {
+fn a_long_context_file_is_truncated_at_a_character_boundary_with_a_notice() {
     let found = check_context_files(
         &[("AGENTS.md", &"x".repeat(MAX_FILE_BYTES + 5))],
         "",
@@ -267,7 +267,7 @@ fn the_files_of_the_user_come_first_and_may_be_links() {
         link,
         root.join("none/AGENTS.md"),
     ];
-    let mut found = read_context_files(&root.join("work"), &own, &allow);
+    let mut found = read_context_files(&root.join("work"), &own, &allow_every_file);
     crate::prompt::sort_parts(&mut found.parts);
     let texts: Vec<&str> = found
         .parts
@@ -283,7 +283,7 @@ fn the_files_of_the_user_come_first_and_may_be_links() {
 }
 
 #[test]
-fn imports_are_read_within_limits_and_omissions_are_reported() {
+fn imported_context_files_are_read_within_limits_and_omitted_ones_are_reported() {
     let chain: Vec<(String, String)> = (1..9)
         .map(|n| (format!("docs/{n}.md"), format!("number {n} @{}.md", n + 1)))
         .collect();
@@ -349,7 +349,7 @@ fn an_import_does_not_follow_links_out_of_the_repository() {
 }
 
 #[test]
-fn context_files_of_a_subfolder_are_read_with_a_file_in_it() {
+fn context_files_of_a_subfolder_are_added_when_a_file_below_it_is_read() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
     for (name, text) in [
@@ -371,7 +371,8 @@ fn context_files_of_a_subfolder_are_read_with_a_file_in_it() {
         fs::write(path, text).unwrap();
     }
     let check = |file: &str, given: &[&str], expected: &[&str]| {
-        let found = context_files_below(root, file, |name| given.contains(&name), &allow);
+        let found =
+            context_files_below(root, file, |name| given.contains(&name), &allow_every_file);
         let sources: Vec<&str> = found.parts.iter().map(|part| &*part.source).collect();
         assert_eq!(sources, expected, "{file}");
         found.notices

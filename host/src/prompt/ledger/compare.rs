@@ -1,31 +1,37 @@
-//! Compares the prompts of two turns, and finds the cache breakpoint that a difference invalidates.
-//! The module must not depend on the format of session entries.
+//! Compares the system prompts of two turns, and finds the cache breakpoint that a difference
+//! invalidates. The module must not depend on the format of session entries.
 
-use super::{CacheBreakpoint, InvalidBreakpoint, PartChange, PartRow, PreviousLedger, TurnLedger};
+use super::{
+    CacheBreakpoint, ComparedPromptPart, InvalidBreakpoint, PreviousLedger, PromptPartChange,
+    TurnLedger,
+};
 use crate::point::payload::Tier;
 use crate::session::PromptRow;
 
 /// Returns all current parts, each with its change since the previous turn, followed by the removed
 /// parts.
-pub(super) fn compare_prompt_rows(before: &[PromptRow], now: &[PromptRow]) -> Vec<PartRow> {
+pub(super) fn compare_prompt_rows(
+    before: &[PromptRow],
+    now: &[PromptRow],
+) -> Vec<ComparedPromptPart> {
     let find = |rows: &[PromptRow], part: &PromptRow| {
         let is_it = |other: &&PromptRow| (other.tier, &other.key) == (part.tier, &part.key);
         rows.iter().find(is_it).cloned()
     };
-    let row = |part: &PromptRow| PartRow {
+    let row = |part: &PromptRow| ComparedPromptPart {
         part: part.clone(),
         change: match find(before, part) {
-            None => PartChange::Added,
-            Some(old) if old == *part => PartChange::Kept,
-            Some(_) => PartChange::Changed,
+            None => PromptPartChange::Added,
+            Some(old) if old == *part => PromptPartChange::Kept,
+            Some(_) => PromptPartChange::Changed,
         },
     };
     let removed = before
         .iter()
         .filter(|part| find(now, part).is_none())
-        .map(|part| PartRow {
+        .map(|part| ComparedPromptPart {
             part: part.clone(),
-            change: PartChange::Removed,
+            change: PromptPartChange::Removed,
         });
     now.iter().map(row).chain(removed).collect()
 }
@@ -53,12 +59,12 @@ pub(super) fn find_invalid_breakpoint(
         }
         last = Some(step);
     }
-    for PartRow { part, change } in &turn.parts {
+    for ComparedPromptPart { part, change } in &turn.parts {
         let what = match change {
-            PartChange::Kept => continue,
-            PartChange::Added => "added",
-            PartChange::Changed => "changed",
-            PartChange::Removed => "removed",
+            PromptPartChange::Kept => continue,
+            PromptPartChange::Added => "added",
+            PromptPartChange::Changed => "changed",
+            PromptPartChange::Removed => "removed",
         };
         let text = format!("`{}` {what}", part.key);
         causes.push((CacheBreakpoint::breakpoint_after_tier(part.tier), text));

@@ -6,7 +6,7 @@
 //! names the first invalid [`CacheBreakpoint`] and the causes.
 //!
 //! The module has no side effects: it reads session entries from memory, and must not depend on
-//! files or terminals. Start from [`turn_ledgers`].
+//! files or terminals. Start from [`build_turn_ledgers`].
 
 mod compare;
 
@@ -49,7 +49,7 @@ impl CacheBreakpoint {
 /// Change of a part since the previous turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PartChange {
+pub enum PromptPartChange {
     Kept,
     Added,
     /// The text or the source changed.
@@ -58,12 +58,12 @@ pub enum PartChange {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PartRow {
+pub struct ComparedPromptPart {
     /// Part in the current turn; for a removed part, the part in the previous turn.
     #[serde(flatten)]
     pub part: PromptRow,
     /// Change since the previous turn.
-    pub change: PartChange,
+    pub change: PromptPartChange,
 }
 
 /// The first cache breakpoint that is no longer valid since the previous turn. Later breakpoints
@@ -109,12 +109,12 @@ pub struct TurnLedger {
     pub time: i64,
     /// Input of the turn.
     pub input: String,
-    /// Parts in order; removed parts come last.
-    pub parts: Vec<PartRow>,
-    /// First breakpoint that became invalid since the previous turn; always `None` in the first
-    /// turn.
+    /// Parts of the system prompt in order; removed parts come last.
+    pub parts: Vec<ComparedPromptPart>,
+    /// First cache breakpoint of the prompt that became invalid since the previous turn; always
+    /// `None` in the first turn.
     pub broken: Option<InvalidBreakpoint>,
-    /// Tiers without a cache breakpoint, because hooks changed the text.
+    /// Tiers of the prompt that have no cache breakpoint because hooks changed their text.
     pub lost: Vec<Tier>,
     /// Hooks that changed something in the request that is not in `parts`, such as the messages.
     pub rewrites: Vec<RequestRewrite>,
@@ -126,8 +126,8 @@ pub struct TurnLedger {
 
 /// Returns the ledger of every turn that built a prompt, oldest first.
 #[must_use]
-pub fn turn_ledgers(entries: &[Entry]) -> Vec<TurnLedger> {
-    let mut reader = LedgerReader::default();
+pub fn build_turn_ledgers(entries: &[Entry]) -> Vec<TurnLedger> {
+    let mut reader = PromptLedgerReader::default();
     for entry in entries {
         reader.add_entry(entry);
     }
@@ -135,7 +135,7 @@ pub fn turn_ledgers(entries: &[Entry]) -> Vec<TurnLedger> {
     reader.done
 }
 
-/// State at the end of the last turn that had a prompt.
+/// State of the ledger at the end of the last turn that had a system prompt.
 struct PreviousLedger {
     rows: Vec<PromptRow>,
     lost: Vec<Tier>,
@@ -145,7 +145,7 @@ struct PreviousLedger {
 
 /// State while entries are read.
 #[derive(Default)]
-struct LedgerReader {
+struct PromptLedgerReader {
     done: Vec<TurnLedger>,
     turn: Option<TurnLedger>,
     rows: Vec<PromptRow>,
@@ -157,7 +157,7 @@ struct LedgerReader {
     rewrites: BTreeSet<RequestRewrite>,
 }
 
-impl LedgerReader {
+impl PromptLedgerReader {
     fn add_entry(&mut self, entry: &Entry) {
         match &entry.body {
             Body::TurnStart { turn, input, .. } => {
@@ -306,7 +306,7 @@ mod tests {
             time: 0,
             body,
         };
-        turn_ledgers(&bodies.into_iter().map(entry).collect::<Vec<_>>())
+        build_turn_ledgers(&bodies.into_iter().map(entry).collect::<Vec<_>>())
     }
 
     #[test]
@@ -355,7 +355,7 @@ mod tests {
         let turns = read([first, vec![start(3), step(3, "t")]].concat());
         let numbers: Vec<u32> = turns.iter().map(|turn| turn.turn).collect();
         assert_eq!(numbers, [1, 3]);
-        assert_eq!(turns[1].parts[0].change, PartChange::Kept);
+        assert_eq!(turns[1].parts[0].change, PromptPartChange::Kept);
         assert_eq!(turns[1].broken, None);
     }
 

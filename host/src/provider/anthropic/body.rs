@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
 use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
-use crate::provider::schema::{self, SchemaLevel};
-use crate::provider::{Images, Request, SystemBlock};
+use crate::provider::schema::{self, JsonSchemaSubset};
+use crate::provider::{Request, RequestImages, SystemBlock};
 
 /// Default for the required field `max_tokens`. All models of the API accept this number.
 const DEFAULT_MAX_TOKENS: u32 = 8192;
@@ -30,7 +30,7 @@ const LOOKBACK: usize = 19;
 /// follows the prefix.
 pub(super) const REDACTED: &str = "redacted_thinking:";
 
-pub(super) fn write_body(request: &Request, images: &Images) -> Value {
+pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     body.insert(
@@ -45,7 +45,7 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
         .tools
         .iter()
         .map(|tool| {
-            json!({"name": tool.name, "description": tool.description, "input_schema": schema::reduce_schema(&tool.parameters, SchemaLevel::Full)})
+            json!({"name": tool.name, "description": tool.description, "input_schema": schema::reduce_schema(&tool.parameters, JsonSchemaSubset::Full)})
         })
         .collect();
     let has_tools = !tools.is_empty();
@@ -67,7 +67,7 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     }
     if has_tools {
         body.insert("tools".to_owned(), Value::Array(tools));
-        if request.is_repeating() {
+        if request.must_repeat_answer() {
             body.insert("tool_choice".to_owned(), json!({"type": "none"}));
         }
     }
@@ -121,7 +121,7 @@ fn write_system_blocks(blocks: &[SystemBlock], max_borders: usize) -> Vec<Value>
 
 /// Writes the conversation as pairs of role and content. Adjacent messages of one role are merged:
 /// tool results have the role `user` here, and all results of a step must be in one message.
-fn write_messages(messages: &[Message], images: &Images) -> Vec<(&'static str, Vec<Value>)> {
+fn write_messages(messages: &[Message], images: &RequestImages) -> Vec<(&'static str, Vec<Value>)> {
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in messages {
         let role = match message.role {
@@ -182,7 +182,7 @@ fn text_block(text: &str) -> Value {
 }
 
 /// Writes an image, or the placeholder text for it.
-fn write_image_block(blob: &Blob, images: &Images) -> Value {
+fn write_image_block(blob: &Blob, images: &RequestImages) -> Value {
     match images.get(blob) {
         Ok(bytes) => json!({
             "type": "image",
@@ -194,7 +194,7 @@ fn write_image_block(blob: &Blob, images: &Images) -> Value {
 
 /// Writes a tool result, followed by the blocks that it cannot contain: the result of a failed call
 /// may contain only text.
-fn write_tool_result(result: &ToolResult, images: &Images) -> Vec<Value> {
+fn write_tool_result(result: &ToolResult, images: &RequestImages) -> Vec<Value> {
     let mut value =
         json!({"type": "tool_result", "tool_use_id": sanitize_call_id(&result.call_id)});
     let mut behind = Vec::new();
@@ -248,8 +248,8 @@ fn find_cache_breakpoints(messages: &[(&'static str, Vec<Value>)]) -> Vec<(usize
             .iter()
             .any(|kind| block["type"] == *kind)
     };
-    // The previous request ended right before the last assistant message, because that message
-    // answers it.
+    // The previous request ended right before the last assistant message, because that message is
+    // the answer to it.
     let before = messages.iter().rposition(|(role, _)| *role == "assistant");
     let n_before = before.map_or(0, |at| places.iter().filter(|place| place.0 < at).count());
     let reach = n_before + LOOKBACK;
@@ -299,7 +299,7 @@ mod tests {
         request.temperature = Some(0.5);
         let border = json!({"type": "ephemeral"});
         assert_eq!(
-            write_body(&request, &Images::default()),
+            write_body(&request, &RequestImages::default()),
             json!({
                 "model": "m",
                 "max_tokens": 8192,
@@ -365,7 +365,7 @@ mod tests {
             Message::result(result("a", "seen", false)),
             Message::result(result("b", "seen", false)),
         ]);
-        let body = write_body(&request, &Images::default());
+        let body = write_body(&request, &RequestImages::default());
         assert_eq!(body["messages"].as_array().unwrap().len(), 1);
         let blocks = body["messages"][0]["content"].as_array().unwrap();
         let kinds: Vec<&Value> = blocks.iter().map(|block| &block["type"]).collect();
@@ -380,7 +380,7 @@ mod tests {
                 let block = |n| SystemBlock::new(format!("block {n}"), true);
                 request.system = (0..n_blocks).map(block).collect();
                 request.tools = vec![sample_tool(); n_tools];
-                let body = write_body(&request, &Images::default());
+                let body = write_body(&request, &RequestImages::default());
                 if let Some(last) = body["tools"].as_array().and_then(|tools| tools.last()) {
                     assert!(last.get("cache_control").is_some());
                 }
@@ -408,7 +408,7 @@ mod tests {
         request.system = ["a", "b", "c"]
             .map(|text| SystemBlock::new(text, true))
             .into();
-        let body = write_body(&request, &Images::default());
+        let body = write_body(&request, &RequestImages::default());
         assert_eq!(
             body.to_string().matches("cache_control").count(),
             MAX_BORDERS
@@ -429,7 +429,7 @@ mod tests {
         let mut request = request(vec![Message::text(Role::User, "hi")]);
         request.system = vec![SystemBlock::new("rewritten", false)];
         request.tools = vec![sample_tool()];
-        let body = write_body(&request, &Images::default());
+        let body = write_body(&request, &RequestImages::default());
         assert_eq!(body["system"][0].get("cache_control"), None);
         let border = json!({"type": "ephemeral"});
         assert_eq!(body["tools"][0]["cache_control"], border);

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::client::{WireFormat, strip_version_suffix};
 use super::endpoint::Endpoint;
-use super::{Error, Images, Request, Wire};
+use super::{Error, Request, RequestImages, Wire};
 
 pub(super) use stream::AnthropicReader;
 
@@ -41,13 +41,13 @@ impl WireFormat for AnthropicMessages {
             HeaderName::from_static("anthropic-version"),
             HeaderValue::from_static(API_VERSION),
         );
-        if let Some(value) = endpoint.key_header("")? {
+        if let Some(value) = endpoint.key_header_with_prefix("")? {
             headers.insert(HeaderName::from_static("x-api-key"), value);
         }
         Ok(headers)
     }
 
-    fn body(&self, request: &Request, images: &Images) -> Value {
+    fn body(&self, request: &Request, images: &RequestImages) -> Value {
         body::write_body(request, images)
     }
 

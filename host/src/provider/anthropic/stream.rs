@@ -179,7 +179,7 @@ impl WireDecoder for AnthropicReader {
             && !self.has_finish_reason()
         {
             return Err(AnswerFault::Server {
-                status: error_status(error["type"].as_str().unwrap_or_default()),
+                status: status_of_error_kind(error["type"].as_str().unwrap_or_default()),
                 message: data.to_owned(),
             });
         }
@@ -244,7 +244,7 @@ impl WireDecoder for AnthropicReader {
             Some("pause_turn") => Finish::Paused,
             Some(_) => Finish::Done,
             None if self.is_stopped => Finish::Done,
-            None => return Err(self.assembler.ended_early_fault()),
+            None => return Err(self.assembler.into_ended_early_fault()),
         };
         Ok(self
             .assembler
@@ -253,7 +253,7 @@ impl WireDecoder for AnthropicReader {
 }
 
 /// Returns the HTTP status that corresponds to an error type.
-fn error_status(kind: &str) -> u16 {
+fn status_of_error_kind(kind: &str) -> u16 {
     match kind {
         "invalid_request_error" => 400,
         "authentication_error" => 401,

@@ -9,7 +9,7 @@ use super::MessageAssembler;
 use crate::message::Content;
 
 impl MessageAssembler {
-    /// Adds a part that consists only of opaque data.
+    /// Adds a reasoning part without text, which carries only opaque data of the server.
     pub(in crate::provider) fn add_opaque_part(&mut self, extra: Value) {
         self.n_bytes += extra.to_string().len();
         self.parts.push(Content::Thinking {

@@ -22,7 +22,7 @@ fn model_writer(model: &str) -> Writer {
     }
 }
 
-fn answer_by(model: &str, content: Vec<Content>) -> Message {
+fn answer_from_model(model: &str, content: Vec<Content>) -> Message {
     Message {
         writer: Some(model_writer(model)),
         ..Message::new(Role::Assistant, content)
@@ -71,13 +71,13 @@ fn assert_fitted(messages: Vec<Message>, expected: &[&str]) {
 }
 
 #[test]
-fn ids_are_unique_over_the_conversation_and_results_follow_them() {
+fn call_ids_are_unique_in_the_conversation_and_results_use_the_ids_of_their_calls() {
     assert_fitted(
         vec![
             user_message("go"),
-            answer_by("m", vec![tool_call("call_0", "look")]),
+            answer_from_model("m", vec![tool_call("call_0", "look")]),
             result_message("call_0", "a"),
-            answer_by(
+            answer_from_model(
                 "m",
                 vec![
                     tool_call("call_0", "look"),
@@ -102,9 +102,9 @@ fn ids_are_unique_over_the_conversation_and_results_follow_them() {
 }
 
 #[test]
-fn results_of_calls_with_one_id_answer_them_in_order() {
+fn results_of_calls_with_the_same_id_are_assigned_in_order() {
     let answer = || {
-        answer_by(
+        answer_from_model(
             "other",
             vec![
                 tool_call("a", "look"),
@@ -148,7 +148,7 @@ fn results_of_calls_with_one_id_answer_them_in_order() {
             "User on",
         ],
     );
-    let one = || answer_by("m", vec![tool_call("a", "look")]);
+    let one = || answer_from_model("m", vec![tool_call("a", "look")]);
     assert_fitted(
         vec![
             user_message("go"),
@@ -190,7 +190,7 @@ fn calls_and_results_are_paired() {
     assert_fitted(
         vec![
             user_message("go"),
-            answer_by("m", vec![tool_call("a", "look"), tool_call("b", "look")]),
+            answer_from_model("m", vec![tool_call("a", "look"), tool_call("b", "look")]),
             result_message("b", " "),
             result_message("x", "of nobody"),
             user_message("stop"),
@@ -210,12 +210,12 @@ fn calls_and_results_are_paired() {
 fn adjacent_messages_are_joined_and_a_user_message_comes_first() {
     assert_fitted(
         vec![
-            answer_by("m", vec![Content::text("hi")]),
+            answer_from_model("m", vec![Content::text("hi")]),
             user_message("one"),
             Message::new(Role::Assistant, vec![Content::text(" ")]),
             user_message("two"),
-            answer_by("m", vec![Content::text("a")]),
-            answer_by("m", vec![Content::text("b")]),
+            answer_from_model("m", vec![Content::text("a")]),
+            answer_from_model("m", vec![Content::text("b")]),
         ],
         &[
             "User [the beginning of the conversation was left out]",
@@ -228,8 +228,9 @@ fn adjacent_messages_are_joined_and_a_user_message_comes_first() {
 
 #[test]
 fn reasoning_is_sent_only_to_the_model_that_wrote_it() {
-    let thought =
-        |model: &str| answer_by(model, vec![Content::thinking("hm"), tool_call("a", "look")]);
+    let thought = |model: &str| {
+        answer_from_model(model, vec![Content::thinking("hm"), tool_call("a", "look")])
+    };
     let mut extra = thought("other");
     extra.extra = Some(json!({"details": 1}));
     assert_fitted(
@@ -253,7 +254,7 @@ fn reasoning_is_sent_only_to_the_model_that_wrote_it() {
 fn roles_alternate_if_the_chat_template_requires_it() {
     let messages = vec![
         user_message("go"),
-        answer_by("m", vec![tool_call("a", "look")]),
+        answer_from_model("m", vec![tool_call("a", "look")]),
         result_message("a", "x"),
         user_message("stop"),
     ];
@@ -272,7 +273,7 @@ fn a_conversation_that_fits_is_not_copied() {
         model: "m".to_owned(),
         messages: vec![
             user_message("go"),
-            answer_by("m", vec![tool_call("a", "look")]),
+            answer_from_model("m", vec![tool_call("a", "look")]),
             result_message("a", "x"),
         ],
         ..Request::default()

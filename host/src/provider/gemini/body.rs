@@ -11,8 +11,8 @@ use super::model;
 use crate::message::{Blob, Content, Message, Part, Role, ToolResult, ToolSpec};
 use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
-use crate::provider::schema::{self, SchemaLevel};
-use crate::provider::{Images, Request};
+use crate::provider::schema::{self, JsonSchemaSubset};
+use crate::provider::{Request, RequestImages};
 
 /// Placeholder thought signature for a call without a signature, such as one that another API's
 /// model made. Gemini 3 and later refuse a request with an unsigned call. Google documents this
@@ -20,11 +20,11 @@ use crate::provider::{Images, Request};
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>, FAQ).
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-pub(super) fn write_body(request: &Request, images: &Images) -> Value {
+pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    // The model moves to the path when the body is sent. Until then it is in the body, so that
-    // hooks can see and change it, as with every other wire.
+    // The name of the model becomes a part of the URL's path when the body is sent. Until then it
+    // is in the body, so that hooks can see and change it, as in every other wire format.
     put("model", json!(request.model));
     let system: Vec<Value> = request
         .system
@@ -35,7 +35,7 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
     if !system.is_empty() {
         put("systemInstruction", json!({"parts": system}));
     }
-    if !request.tools.is_empty() && !request.is_repeating() {
+    if !request.tools.is_empty() && !request.must_repeat_answer() {
         let declarations: Vec<Value> = request.tools.iter().map(write_tool_declaration).collect();
         put("tools", json!([{"functionDeclarations": declarations}]));
     }
@@ -68,7 +68,7 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
 /// declaration of a tool without arguments omits `parameters`.
 fn write_tool_declaration(tool: &ToolSpec) -> Value {
     let mut declaration = json!({"name": tool.name, "description": tool.description});
-    let parameters = schema::reduce_schema(&tool.parameters, SchemaLevel::Gemini);
+    let parameters = schema::reduce_schema(&tool.parameters, JsonSchemaSubset::Gemini);
     if parameters.get("properties").is_some() {
         declaration["parameters"] = parameters;
     }
@@ -77,7 +77,7 @@ fn write_tool_declaration(tool: &ToolSpec) -> Value {
 
 /// Writes the conversation as (role, parts). Adjacent messages of one role are merged: all results
 /// of an answer must be in one content.
-fn write_contents(request: &Request, images: &Images) -> Vec<(&'static str, Vec<Value>)> {
+fn write_contents(request: &Request, images: &RequestImages) -> Vec<(&'static str, Vec<Value>)> {
     let is_strict = model::requires_thought_signatures(&request.model);
     let mut written: Vec<(&'static str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
@@ -103,7 +103,7 @@ fn text_part(text: &str) -> Value {
 }
 
 /// Writes a part with an image, or with the placeholder text if the image is not sent.
-fn image_part(blob: &Blob, images: &Images) -> Value {
+fn image_part(blob: &Blob, images: &RequestImages) -> Value {
     match images.get(blob) {
         Ok(bytes) => {
             json!({"inlineData": {"mimeType": blob.media_type, "data": encode_base64(bytes)}})
@@ -112,13 +112,13 @@ fn image_part(blob: &Blob, images: &Images) -> Value {
     }
 }
 
-fn user_parts(message: &Message, images: &Images) -> Vec<Value> {
+fn user_parts(message: &Message, images: &RequestImages) -> Vec<Value> {
     let mut parts = Vec::new();
     for part in &message.content {
         match part {
             Content::Text { text: said } if !said.trim().is_empty() => parts.push(text_part(said)),
             Content::Blob(blob) => parts.push(image_part(blob, images)),
-            Content::ToolResult(result) => parts.extend(response_parts(result, images)),
+            Content::ToolResult(result) => parts.extend(tool_response_parts(result, images)),
             _ => {}
         }
     }
@@ -180,7 +180,7 @@ fn answer_parts(message: &Message, is_strict: bool) -> Vec<Value> {
 
 /// Writes the part of a tool result, followed by the parts of its images: older models refuse
 /// images inside a result.
-fn response_parts(result: &ToolResult, images: &Images) -> Vec<Value> {
+fn tool_response_parts(result: &ToolResult, images: &RequestImages) -> Vec<Value> {
     let mut behind = Vec::new();
     let mut texts = Vec::new();
     for part in result.content.iter() {

@@ -2,7 +2,7 @@
 //!
 //! Owns the wire format in both directions: `body` writes requests, `stream` reads answers, `model`
 //! knows the differences between model versions. It must not know the network (`http`) or the
-//! source of its key (`select`). Start from [`GeminiContent`].
+//! source of its key (`select`). Start from [`GeminiWireFormat`].
 //!
 //! Format: <https://ai.google.dev/api/generate-content>.
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::client::{WireFormat, strip_version_suffix};
 use super::endpoint::Endpoint;
-use super::{Error, Images, Request, Wire};
+use super::{Error, Request, RequestImages, Wire};
 
 pub(super) use stream::GeminiReader;
 
@@ -24,9 +24,9 @@ pub(super) use stream::GeminiReader;
 pub const DEFAULT_URL: &str = "https://generativelanguage.googleapis.com";
 
 /// The `generateContent` format. Base URLs with and without `/v1beta` are equivalent.
-pub(super) struct GeminiContent;
+pub(super) struct GeminiWireFormat;
 
-impl WireFormat for GeminiContent {
+impl WireFormat for GeminiWireFormat {
     const WIRE: Wire = Wire::Gemini;
     const MODELS: (&'static str, &'static str) = ("v1beta/models", "pageSize=1000");
     type Reader = GeminiReader;
@@ -39,17 +39,18 @@ impl WireFormat for GeminiContent {
 
     fn headers(&self, endpoint: &Endpoint) -> Result<HeaderMap, Error> {
         let mut headers = HeaderMap::new();
-        if let Some(value) = endpoint.key_header("")? {
+        if let Some(value) = endpoint.key_header_with_prefix("")? {
             headers.insert(HeaderName::from_static("x-goog-api-key"), value);
         }
         Ok(headers)
     }
 
-    fn body(&self, request: &Request, images: &Images) -> Value {
+    fn body(&self, request: &Request, images: &RequestImages) -> Value {
         body::write_body(request, images)
     }
 
-    /// Moves the model from the body to the path: this API refuses unknown fields.
+    /// Moves the name of the model from the body to the path, because this API refuses unknown
+    /// fields.
     fn path(&self, body: &mut Value) -> String {
         let name = body.as_object_mut().and_then(|body| body.remove("model"));
         let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();

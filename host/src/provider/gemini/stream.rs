@@ -214,7 +214,7 @@ impl WireDecoder for GeminiReader {
     fn finish(self) -> Result<AssembledReply, AnswerFault> {
         match self.finish {
             Some(finish) => Ok(self.assembler.finish_message(finish, self.usage)),
-            None => Err(self.assembler.ended_early_fault()),
+            None => Err(self.assembler.into_ended_early_fault()),
         }
     }
 }

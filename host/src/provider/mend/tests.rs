@@ -4,7 +4,7 @@ use super::*;
 use crate::message::Role;
 
 #[test]
-fn refusals_are_recognized_in_the_words_of_many_servers() {
+fn refusals_are_recognized_by_the_error_texts_of_many_servers() {
     let table: &[(u16, &str, Option<RequestCorrection>)] = &[
         (
             400,
@@ -144,7 +144,7 @@ fn an_applied_correction_is_not_added_again() {
 }
 
 #[test]
-fn bodies_are_corrected_in_every_wire() {
+fn request_bodies_are_corrected_for_every_wire_format() {
     let mut mends = RequestCorrections::default();
     for mend in [
         RequestCorrection::DropField("temperature"),

@@ -1,8 +1,8 @@
 //! Requests in the chat completions format.
 //!
 //! Owns the constraints of the many servers of this format on a conversation: text-only tool
-//! messages that directly follow each other, and content as a plain string wherever possible. Pure;
-//! it must not know how answers are read. Start from [`write_body`].
+//! messages that directly follow each other, and content as a plain string wherever possible. The
+//! module sends nothing and must not know how answers are read. Start from [`write_body`].
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use crate::message::{Blob, Content, Message, Part, Role, ToolCall, ToolResult};
 use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
 use crate::provider::output::OUTPUT_NAME;
-use crate::provider::schema::{self, SchemaLevel};
-use crate::provider::{Images, Request};
+use crate::provider::schema::{self, JsonSchemaSubset};
+use crate::provider::{Request, RequestImages};
 
-pub(super) fn write_body(request: &Request, images: &Images) -> Value {
+pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
     if let Some(max_tokens) = request.max_tokens {
@@ -31,10 +31,10 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
             "name": OUTPUT_NAME, "schema": *output.schema, "strict": schema::is_closed(&output.schema),
         }}));
     }
-    if !request.tools.is_empty() && !request.is_repeating() {
+    if !request.tools.is_empty() && !request.must_repeat_answer() {
         let tools = request.tools.iter().map(|tool| {
             json!({"type": "function", "function": {
-                "name": tool.name, "description": tool.description, "parameters": schema::reduce_schema(&tool.parameters, SchemaLevel::Common),
+                "name": tool.name, "description": tool.description, "parameters": schema::reduce_schema(&tool.parameters, JsonSchemaSubset::Common),
             }})
         });
         body.insert("tools".to_owned(), tools.collect());
@@ -71,7 +71,7 @@ fn write_pending_image_parts(behind: &mut Vec<Value>, written: &mut Vec<Value>) 
 
 fn write_message(
     message: &Message,
-    images: &Images,
+    images: &RequestImages,
     written: &mut Vec<Value>,
     behind: &mut Vec<Value>,
 ) {
@@ -102,7 +102,7 @@ fn text_part(text: &str) -> Value {
 }
 
 /// Writes a part with an image. Returns `Err` with the placeholder text if the image is not sent.
-fn image_part(blob: &Blob, images: &Images) -> Result<Value, String> {
+fn image_part(blob: &Blob, images: &RequestImages) -> Result<Value, String> {
     let data = encode_base64(images.get(blob)?);
     let url = format!("data:{};base64,{data}", blob.media_type);
     Ok(json!({"type": "image_url", "image_url": {"url": url}}))
@@ -110,7 +110,7 @@ fn image_part(blob: &Blob, images: &Images) -> Result<Value, String> {
 
 /// Writes a user message: a list of parts if there is an image, otherwise one text, because not
 /// every server accepts lists.
-fn user_message(message: &Message, images: &Images) -> Option<Value> {
+fn user_message(message: &Message, images: &RequestImages) -> Option<Value> {
     let blobs = message.content.iter().filter_map(|part| match part {
         Content::Blob(blob) => Some(image_part(blob, images)),
         _ => None,
@@ -178,7 +178,8 @@ fn call_to_json(call: &ToolCall) -> Value {
     Value::Object(fields)
 }
 
-/// Adds the opaque data of the server to a message or call, without replacing existing fields.
+/// Adds the opaque data that the server sent with a message or call to its fields, without
+/// replacing existing fields.
 fn add_opaque_fields(fields: &mut Map<String, Value>, extra: Option<&Value>) {
     for (name, value) in extra.and_then(Value::as_object).into_iter().flatten() {
         fields.entry(name).or_insert_with(|| value.clone());
@@ -187,7 +188,7 @@ fn add_opaque_fields(fields: &mut Map<String, Value>, extra: Option<&Value>) {
 
 /// Returns the text of a tool result. The format has no error flag, so the text of a failed call
 /// begins by saying that the call failed.
-fn result_content(result: &ToolResult, images: &Images) -> String {
+fn result_content(result: &ToolResult, images: &RequestImages) -> String {
     let parts = result.content.iter().map(|part| match part {
         Part::Text { text } => Cow::Borrowed(text.as_str()),
         Part::Json { value } => Cow::Owned(value.to_string()),
@@ -306,7 +307,7 @@ mod tests {
                 Message::text(Role::Assistant, ""),
             ])
         };
-        let body = write_body(&request, &Images::default());
+        let body = write_body(&request, &RequestImages::default());
         let expected = json!({
             "model": "m",
             "max_tokens": 10,

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::client::WireFormat;
 use super::endpoint::Endpoint;
-use super::{Error, Images, Request, Wire};
+use super::{Error, Request, RequestImages, Wire};
 
 pub(super) use stream::{ChatReader, error_status};
 
@@ -38,7 +38,7 @@ impl WireFormat for ChatCompletions {
         bearer_headers(endpoint)
     }
 
-    fn body(&self, request: &Request, images: &Images) -> Value {
+    fn body(&self, request: &Request, images: &RequestImages) -> Value {
         body::write_body(request, images)
     }
 
@@ -50,7 +50,7 @@ impl WireFormat for ChatCompletions {
 /// Returns the request headers of OpenAI's APIs: the key as a bearer token, if there is one.
 pub(super) fn bearer_headers(endpoint: &Endpoint) -> Result<HeaderMap, Error> {
     let mut headers = HeaderMap::new();
-    if let Some(value) = endpoint.key_header("Bearer ")? {
+    if let Some(value) = endpoint.key_header_with_prefix("Bearer ")? {
         headers.insert(AUTHORIZATION, value);
     }
     Ok(headers)

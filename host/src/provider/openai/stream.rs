@@ -1,7 +1,7 @@
 //! Answers in the chat completions format: the chunks of a stream, or one complete completion.
 //!
-//! Owns the reading and how servers differ: the fields for reasoning, the numbering of calls, token
-//! counts in several fields. Every field is read independently, and unknown fields are kept as
+//! Owns the parser, and the differences between servers: the fields for reasoning, the numbering of
+//! calls, token counts in several fields. Every field is read independently, and unknown fields are kept as
 //! opaque data of the server. It must not know the network. Start from [`ChatReader`].
 
 use serde_json::Value;
@@ -40,8 +40,8 @@ const KNOWN: [&str; 15] = [
     "tool_calls",
 ];
 
-/// Fields of a call that are read. Any other field is opaque data, for example `extra_content` of
-/// Gemini.
+/// Fields of a tool call that the decoder reads. Any other field is opaque data, for example
+/// `extra_content` of Gemini.
 const KNOWN_OF_CALL: [&str; 4] = ["function", "id", "index", "type"];
 
 /// Decoder of one answer in the chat completions format.
@@ -118,7 +118,7 @@ impl ChatReader {
         let name = text_field(function, "name").unwrap_or_default();
         let slot = match self.find_continued_call(index, &id, &name) {
             Some(slot) => {
-                let (known, written) = self.assembler.received_part_of_call(slot);
+                let (known, written) = self.assembler.received_name_and_arguments(slot);
                 if known != name && written.is_empty() {
                     self.assembler.append_call_name(slot, &name);
                 }
@@ -237,7 +237,7 @@ impl WireDecoder for ChatReader {
         // Not every server sends `[DONE]`, and not every server sends a finish reason; one of the
         // two is required.
         let finish = match self.finish_reason.as_deref() {
-            None if !self.is_done => return Err(self.assembler.ended_early_fault()),
+            None if !self.is_done => return Err(self.assembler.into_ended_early_fault()),
             _ if self.has_refusal => Finish::Refused,
             Some("content_filter" | "safety" | "refusal") => Finish::Refused,
             Some("length" | "max_tokens" | "model_length") => Finish::MaxTokens,

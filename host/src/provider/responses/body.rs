@@ -10,14 +10,14 @@ use crate::message::{Blob, Content, Message, Part, Role, ToolResult};
 use crate::provider::assemble::arguments_as_object;
 use crate::provider::images::encode_base64;
 use crate::provider::output::OUTPUT_NAME;
-use crate::provider::schema::{self, SchemaLevel};
-use crate::provider::{Images, Request};
+use crate::provider::schema::{self, JsonSchemaSubset};
+use crate::provider::{Request, RequestImages};
 
 /// Name prefixes of models without reasoning. OpenAI refuses a request for encrypted reasoning from
 /// them ("Encrypted content is not supported with this model").
 const NO_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4", "gpt-5-chat"];
 
-pub(super) fn write_body(request: &Request, images: &Images) -> Value {
+pub(super) fn write_body(request: &Request, images: &RequestImages) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
     put("model", json!(request.model));
@@ -52,14 +52,14 @@ pub(super) fn write_body(request: &Request, images: &Images) -> Value {
         );
     }
     if !request.tools.is_empty() {
-        if request.is_repeating() {
+        if request.must_repeat_answer() {
             put("tool_choice", json!("none"));
         }
         let tools = request.tools.iter().map(|tool| {
             // If `strict` is missing, this API makes every property required.
             json!({
                 "type": "function", "name": tool.name, "description": tool.description, "strict": false,
-                "parameters": schema::reduce_schema(&tool.parameters, SchemaLevel::Common),
+                "parameters": schema::reduce_schema(&tool.parameters, JsonSchemaSubset::Common),
             })
         });
         put("tools", tools.collect());
@@ -85,7 +85,7 @@ fn text_part(text: &str) -> Value {
 }
 
 /// Writes a part with an image, or with the placeholder text if the image is not sent.
-fn image_part(blob: &Blob, images: &Images) -> Value {
+fn image_part(blob: &Blob, images: &RequestImages) -> Value {
     match images.get(blob) {
         Ok(bytes) => {
             let url = format!("data:{};base64,{}", blob.media_type, encode_base64(bytes));
@@ -96,7 +96,7 @@ fn image_part(blob: &Blob, images: &Images) -> Value {
     }
 }
 
-fn user_message(message: &Message, images: &Images) -> Option<Value> {
+fn user_message(message: &Message, images: &RequestImages) -> Option<Value> {
     let parts = message.content.iter().filter_map(|part| match part {
         Content::Text { text: said } if !said.trim().is_empty() => Some(text_part(said)),
         Content::Blob(blob) => Some(image_part(blob, images)),
@@ -172,7 +172,7 @@ fn to_input_item(item: &Value) -> Option<Value> {
 
 /// Writes the item with the output of a call. The format has no error flag, so the text of a failed
 /// call begins by saying that the call failed.
-fn tool_result_item(result: &ToolResult, images: &Images) -> Value {
+fn tool_result_item(result: &ToolResult, images: &RequestImages) -> Value {
     let is_shown = |blob: &Blob| images.get(blob).is_ok();
     let parts = result.content.iter().map(|part| match part {
         Part::Text { text: said } => text_part(said),

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::client::WireFormat;
 use super::endpoint::Endpoint;
-use super::{Error, Images, Request, Wire, openai};
+use super::{Error, Request, RequestImages, Wire, openai};
 
 pub(super) use stream::ResponsesReader;
 
@@ -32,7 +32,7 @@ impl WireFormat for ResponsesFormat {
         openai::bearer_headers(endpoint)
     }
 
-    fn body(&self, request: &Request, images: &Images) -> Value {
+    fn body(&self, request: &Request, images: &RequestImages) -> Value {
         body::write_body(request, images)
     }
 

@@ -85,7 +85,8 @@ impl ResponsesReader {
         }
     }
 
-    /// Completes an item: reads the parts of the finished `item` that did not arrive in deltas.
+    /// Completes an output item: emits the parts of the finished `item` that did not arrive in
+    /// deltas.
     fn end_output_item(&mut self, key: &str, item: &Value, emit: &mut dyn FnMut(StreamEvent)) {
         self.begin_output_item(key, item, emit);
         let state = self.items.entry(key.to_owned()).or_default();
@@ -130,7 +131,8 @@ impl ResponsesReader {
         }
     }
 
-    /// Reads complete arguments: a JSON string, or, from some servers, the object itself.
+    /// Reads the complete arguments of a tool call: a string with JSON text, or, from some servers,
+    /// a JSON object.
     fn read_arguments(&mut self, slot: CallIndex, arguments: &Value) {
         match arguments {
             Value::Null => {}
@@ -178,7 +180,7 @@ impl ResponsesReader {
     ) -> Result<(), AnswerFault> {
         self.assembler.set_model(&response["model"]);
         if matches!(status, "failed" | "cancelled") {
-            return Err(server_fault(
+            return Err(parse_server_fault(
                 response.get("error").unwrap_or(response),
                 data,
             ));
@@ -218,7 +220,7 @@ impl ResponsesReader {
     }
 }
 
-fn server_fault(error: &Value, data: &str) -> AnswerFault {
+fn parse_server_fault(error: &Value, data: &str) -> AnswerFault {
     AnswerFault::Server {
         status: error_status(error),
         message: data.to_owned(),
@@ -263,7 +265,12 @@ impl WireDecoder for ResponsesReader {
                 let status = kind.trim_start_matches("response.");
                 self.read_response(&event["response"], status, data, emit)?;
             }
-            "error" => return Err(server_fault(error_field(&event).unwrap_or(&event), data)),
+            "error" => {
+                return Err(parse_server_fault(
+                    error_field(&event).unwrap_or(&event),
+                    data,
+                ));
+            }
             _ if event.get("output").is_some_and(Value::is_array) => {
                 let has_error = error_field(&event).is_some();
                 let implied = if has_error { "failed" } else { "completed" };
@@ -272,7 +279,7 @@ impl WireDecoder for ResponsesReader {
             }
             _ => {
                 if let Some(error) = error_field(&event) {
-                    return Err(server_fault(error, data));
+                    return Err(parse_server_fault(error, data));
                 }
             }
         }
@@ -293,7 +300,7 @@ impl WireDecoder for ResponsesReader {
 
     fn finish(self) -> Result<AssembledReply, AnswerFault> {
         match self.finish {
-            None => Err(self.assembler.ended_early_fault()),
+            None => Err(self.assembler.into_ended_early_fault()),
             Some(_) if self.has_refusal => {
                 Ok(self.assembler.finish_message(Finish::Refused, self.usage))
             }

@@ -8,13 +8,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::SchemaLevel;
+use super::JsonSchemaSubset;
 
 /// Builds a schema for values that match any of `variants`; `None` if `variants` is empty.
 pub(super) fn build_alternatives(
     variants: Vec<Map<String, Value>>,
     description: Option<&str>,
-    level: SchemaLevel,
+    level: JsonSchemaSubset,
 ) -> Option<Map<String, Value>> {
     let mut all: Vec<Map<String, Value>> = Vec::new();
     for variant in variants {
@@ -99,7 +99,7 @@ fn merge_enums(
 /// an object schema.
 pub(super) fn merge_variants(
     variants: Vec<Map<String, Value>>,
-    level: SchemaLevel,
+    level: JsonSchemaSubset,
 ) -> Option<Map<String, Value>> {
     let mut merged: Option<(Map<String, Value>, Vec<Value>)> = None;
     for variant in variants {
@@ -129,7 +129,7 @@ pub(super) fn merge_variants(
     let (properties, required) = merged?;
     let mut schema = Map::new();
     schema.insert("type".to_owned(), json!("object"));
-    if level != SchemaLevel::Gemini || !properties.is_empty() {
+    if level != JsonSchemaSubset::Gemini || !properties.is_empty() {
         schema.insert("properties".to_owned(), Value::Object(properties));
     }
     if !required.is_empty() {
@@ -143,13 +143,13 @@ pub(super) fn merge_variants(
 pub(super) fn describe_choice(
     schema: &mut Map<String, Value>,
     description: Option<&str>,
-    level: SchemaLevel,
+    level: JsonSchemaSubset,
 ) {
     let Some(description) = description.filter(|text| !text.is_empty()) else {
         return;
     };
     match schema.get_mut("anyOf") {
-        Some(Value::Array(variants)) if level == SchemaLevel::Gemini => {
+        Some(Value::Array(variants)) if level == JsonSchemaSubset::Gemini => {
             for variant in variants.iter_mut().filter_map(Value::as_object_mut) {
                 describe_choice(variant, Some(description), level);
             }
@@ -166,8 +166,11 @@ pub(super) fn describe_choice(
 }
 
 /// Extends a schema to accept `null`.
-pub(super) fn allow_null(mut schema: Map<String, Value>, level: SchemaLevel) -> Map<String, Value> {
-    if level == SchemaLevel::Gemini {
+pub(super) fn allow_null(
+    mut schema: Map<String, Value>,
+    level: JsonSchemaSubset,
+) -> Map<String, Value> {
+    if level == JsonSchemaSubset::Gemini {
         match schema
             .get_mut("anyOf")
             .and_then(|variants| variants.get_mut(0))

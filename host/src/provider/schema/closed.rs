@@ -8,7 +8,7 @@ const ONE: [&str; 3] = ["items", "not", "contains"];
 /// Keywords whose value is a list of schemas.
 const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 
-/// Keywords whose value maps names to schemas.
+/// Keywords of JSON Schema whose value maps names to schemas.
 const NAMED: [&str; 3] = ["properties", "$defs", "definitions"];
 
 /// Whether every object in a schema requires all its properties and allows no other, as OpenAI

@@ -9,7 +9,7 @@ const MAX_CHAIN: usize = 16;
 /// A schema without `$ref` and `allOf`, as one set of keywords.
 pub(super) struct FlatSchema {
     pub(super) keywords: Map<String, Value>,
-    /// References that were resolved to get these keywords.
+    /// Targets of the `$ref`s that were resolved and merged into `keywords`.
     pub(super) followed: Vec<String>,
 }
 

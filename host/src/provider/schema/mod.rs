@@ -24,7 +24,7 @@ pub use closed::is_closed;
 
 /// Subset of JSON Schema that a wire accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SchemaLevel {
+pub enum JsonSchemaSubset {
     /// JSON Schema 2020-12 without `oneOf`, `anyOf` or `allOf` at the root (Anthropic).
     Full,
     /// The subset that all OpenAI-compatible servers accept, including Gemini and the grammars of
@@ -40,18 +40,18 @@ const CHOICES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Returns the schema of a tool's arguments, reduced to the subset of JSON Schema that `level`
 /// accepts. The returned schema is always an object schema.
 #[must_use]
-pub fn reduce_schema(schema: &Value, level: SchemaLevel) -> Value {
-    if level == SchemaLevel::Full
-        && let Some(whole) = strip_metadata(schema)
+pub fn reduce_schema(schema: &Value, level: JsonSchemaSubset) -> Value {
+    if level == JsonSchemaSubset::Full
+        && let Some(whole) = strip_schema_metadata(schema)
     {
         return whole;
     }
     node::reduce_root(schema, level)
 }
 
-/// Returns the schema without metadata, or `None` if [`SchemaLevel::Full`] does not accept all of
-/// it.
-fn strip_metadata(schema: &Value) -> Option<Value> {
+/// Returns the schema without metadata, or `None` if [`JsonSchemaSubset::Full`] does not accept all
+/// of it.
+fn strip_schema_metadata(schema: &Value) -> Option<Value> {
     let mut schema = schema.as_object()?.clone();
     let is_plain =
         schema.get("type")? == "object" && !CHOICES.iter().any(|name| schema.contains_key(*name));

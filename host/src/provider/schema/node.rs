@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::SchemaLevel;
+use super::JsonSchemaSubset;
 use super::choice;
 use super::flat::{add_keyword, flatten_schema};
 
@@ -27,13 +27,13 @@ const MAX_TOLD: usize = 20;
 
 /// Schema after the reduction.
 pub(super) struct SchemaNode {
-    /// The schema without `null`; `None` if only `null` is accepted.
+    /// Reduced schema without the type `null`; `None` if the original accepts only `null`.
     pub(super) schema: Option<Map<String, Value>>,
     pub(super) takes_null: bool,
 }
 
 /// Reduces the root schema of a tool's arguments. The returned schema is always an object schema.
-pub(super) fn reduce_root(schema: &Value, level: SchemaLevel) -> Value {
+pub(super) fn reduce_root(schema: &Value, level: JsonSchemaSubset) -> Value {
     let mut cutter = SchemaReducer {
         root: schema,
         level,
@@ -64,7 +64,7 @@ pub(super) fn reduce_root(schema: &Value, level: SchemaLevel) -> Value {
 
 pub(super) struct SchemaReducer<'a> {
     root: &'a Value,
-    pub(super) level: SchemaLevel,
+    pub(super) level: JsonSchemaSubset,
     n_left: usize,
     /// References that were resolved to reach the current schema.
     open: Vec<String>,
@@ -73,15 +73,15 @@ pub(super) struct SchemaReducer<'a> {
 impl SchemaReducer<'_> {
     pub(super) fn reduce_node(&mut self, schema: &Value, depth: usize) -> SchemaNode {
         let Value::Object(schema) = schema else {
-            return self.unrestricted_node(None);
+            return self.create_unrestricted_node(None);
         };
         let description = schema.get("description").and_then(Value::as_str);
         if self.n_left == 0 || depth > MAX_DEPTH {
-            return self.unrestricted_node(description);
+            return self.create_unrestricted_node(description);
         }
         self.n_left -= 1;
         let Some(flat) = flatten_schema(self.root, schema, &self.open) else {
-            return self.unrestricted_node(description);
+            return self.create_unrestricted_node(description);
         };
         let n_open = self.open.len();
         self.open.extend(flat.followed);
@@ -91,9 +91,9 @@ impl SchemaReducer<'_> {
     }
 
     /// Returns a schema that accepts any value.
-    pub(super) fn unrestricted_node(&self, description: Option<&str>) -> SchemaNode {
+    pub(super) fn create_unrestricted_node(&self, description: Option<&str>) -> SchemaNode {
         let mut schema = Map::new();
-        if self.level == SchemaLevel::Gemini {
+        if self.level == JsonSchemaSubset::Gemini {
             // Gemini requires a type of every schema and an item type of every list, so lists nest
             // only two levels deep.
             let mut types =
@@ -114,12 +114,12 @@ impl SchemaReducer<'_> {
     fn reduce_keywords(&mut self, keywords: &Map<String, Value>, depth: usize) -> SchemaNode {
         let description = keywords.get("description").and_then(Value::as_str);
         let mut types = accepted_types(keywords);
-        if types.is_empty() && keyword_variants(keywords).is_none() {
-            types.extend(implied_type(keywords));
+        if types.is_empty() && find_keyword_variants(keywords).is_none() {
+            types.extend(implied_schema_type(keywords));
         }
         let takes_null = types.contains(&"null") && accepts_null(keywords);
         types.retain(|name| *name != "null");
-        if let Some(variants) = keyword_variants(keywords) {
+        if let Some(variants) = find_keyword_variants(keywords) {
             let node = self.reduce_alternatives(keywords, variants, &types, depth);
             return SchemaNode {
                 takes_null: node.takes_null && (takes_null || types.is_empty()),
@@ -133,7 +133,7 @@ impl SchemaReducer<'_> {
             };
         }
         if types.is_empty() {
-            return self.unrestricted_node(description);
+            return self.create_unrestricted_node(description);
         }
         let typed = types
             .iter()
@@ -147,7 +147,7 @@ impl SchemaReducer<'_> {
                     takes_null,
                 }
             }
-            None => self.unrestricted_node(description),
+            None => self.create_unrestricted_node(description),
         }
     }
 
@@ -177,9 +177,9 @@ impl SchemaReducer<'_> {
             };
             nodes.push(self.reduce_node(&json!({"allOf": [variant, base]}), depth + 1));
             if self.n_left == 0 {
-                // The limit of schemas is reached, so replace the remaining alternatives by a
-                // schema that accepts any value.
-                nodes.push(self.unrestricted_node(None));
+                // The maximum number of schemas is reached, so replace the remaining alternatives
+                // by a schema that accepts any value.
+                nodes.push(self.create_unrestricted_node(None));
                 break;
             }
         }
@@ -217,8 +217,8 @@ impl SchemaReducer<'_> {
         }
     }
 
-    /// Reduces a schema to the type `name`, one of its types; `None` if the schema accepts no value
-    /// of that type.
+    /// Reduces a schema that lists several types to the type `name`; `None` if its other keywords
+    /// accept no value of that type.
     fn reduce_to_type(
         &mut self,
         name: &str,
@@ -227,7 +227,7 @@ impl SchemaReducer<'_> {
     ) -> Option<Map<String, Value>> {
         let mut schema = Map::new();
         schema.insert("type".to_owned(), json!(name));
-        if let Some(values) = allowed_values(keywords) {
+        if let Some(values) = find_allowed_values(keywords) {
             let values: Vec<&Value> = values
                 .into_iter()
                 .filter(|value| has_type(value, name))
@@ -248,7 +248,7 @@ impl SchemaReducer<'_> {
             schema.insert("format".to_owned(), json!(format));
         }
         match name {
-            "string" if self.level == SchemaLevel::Gemini => {}
+            "string" if self.level == JsonSchemaSubset::Gemini => {}
             "string" => copy_size_limits(keywords, &["minLength", "maxLength"], &mut schema),
             "integer" | "number" => copy_number_range(keywords, &mut schema),
             "array" => {
@@ -266,7 +266,7 @@ impl SchemaReducer<'_> {
     fn reduce_enum_values(&self, values: &[&Value], name: &str, schema: &mut Map<String, Value>) {
         let is_taken = match (self.level, name) {
             (_, "string") => values.iter().all(|value| value.as_str() != Some("")),
-            (SchemaLevel::Gemini, _) => false,
+            (JsonSchemaSubset::Gemini, _) => false,
             (_, name) => matches!(name, "integer" | "number"),
         };
         if is_taken {
@@ -290,10 +290,10 @@ impl SchemaReducer<'_> {
             .filter(|items| items.is_object() && !keywords.contains_key("prefixItems"));
         let node = match items {
             Some(items) => self.reduce_node(items, depth + 1),
-            None => self.unrestricted_node(None),
+            None => self.create_unrestricted_node(None),
         };
         let items = self.write_node(node, false);
-        if self.level == SchemaLevel::Gemini
+        if self.level == JsonSchemaSubset::Gemini
             || items.as_object().is_some_and(|items| !items.is_empty())
         {
             schema.insert("items".to_owned(), items);
@@ -324,12 +324,12 @@ impl SchemaReducer<'_> {
         }
         for name in &required {
             if !properties.contains_key(*name) {
-                let any = self.write_node(self.unrestricted_node(None), false);
+                let any = self.write_node(self.create_unrestricted_node(None), false);
                 properties.insert((*name).to_owned(), any);
             }
         }
         // Gemini refuses an object with empty `properties`, OpenAI one without `properties`.
-        if self.level != SchemaLevel::Gemini || !properties.is_empty() {
+        if self.level != JsonSchemaSubset::Gemini || !properties.is_empty() {
             schema.insert("properties".to_owned(), Value::Object(properties));
         }
         if !required.is_empty() {
@@ -339,7 +339,7 @@ impl SchemaReducer<'_> {
             .get("additionalProperties")
             .filter(|others| others.is_object());
         if let Some(others) = others
-            && self.level != SchemaLevel::Gemini
+            && self.level != JsonSchemaSubset::Gemini
             && !keywords.contains_key("patternProperties")
         {
             let node = self.reduce_node(others, depth + 1);
@@ -353,7 +353,7 @@ impl SchemaReducer<'_> {
     /// Converts a reduced subschema to JSON, with `null` as an allowed value if it accepts `null`.
     /// An optional property does not get `null`, because it may be absent instead.
     fn write_node(&self, node: SchemaNode, is_optional: bool) -> Value {
-        let is_gemini = self.level == SchemaLevel::Gemini;
+        let is_gemini = self.level == JsonSchemaSubset::Gemini;
         let schema = match node.schema {
             None if is_gemini => return json!({"type": "string", "nullable": true}),
             None => return json!({"type": "null"}),
@@ -378,7 +378,7 @@ fn accepted_types(keywords: &Map<String, Value>) -> Vec<&str> {
         types.clear();
     }
     if types.is_empty() {
-        let values = allowed_values(keywords).unwrap_or_default();
+        let values = find_allowed_values(keywords).unwrap_or_default();
         let of = |value: &Value| TYPES.into_iter().find(|name| has_type(value, name));
         types = values.into_iter().filter_map(of).collect();
     }
@@ -405,7 +405,7 @@ fn has_type(value: &Value, name: &str) -> bool {
     }
 }
 
-fn implied_type(keywords: &Map<String, Value>) -> Option<&'static str> {
+fn implied_schema_type(keywords: &Map<String, Value>) -> Option<&'static str> {
     let has = |names: &[&str]| names.iter().any(|name| keywords.contains_key(*name));
     match () {
         () if has(&["properties", "additionalProperties"]) => Some("object"),
@@ -414,8 +414,8 @@ fn implied_type(keywords: &Map<String, Value>) -> Option<&'static str> {
     }
 }
 
-/// Returns the values of `enum` or `const`.
-fn allowed_values(keywords: &Map<String, Value>) -> Option<Vec<&Value>> {
+/// Returns the values that `enum` or `const` allows; `None` if the schema has neither.
+fn find_allowed_values(keywords: &Map<String, Value>) -> Option<Vec<&Value>> {
     if let Some(value) = keywords.get("const") {
         return Some(vec![value]);
     }
@@ -424,11 +424,11 @@ fn allowed_values(keywords: &Map<String, Value>) -> Option<Vec<&Value>> {
 }
 
 fn accepts_null(keywords: &Map<String, Value>) -> bool {
-    allowed_values(keywords).is_none_or(|values| values.iter().any(|value| value.is_null()))
+    find_allowed_values(keywords).is_none_or(|values| values.iter().any(|value| value.is_null()))
 }
 
-/// Returns the alternatives of a schema.
-fn keyword_variants(keywords: &Map<String, Value>) -> Option<&[Value]> {
+/// Returns the alternatives of a schema, in `anyOf` or `oneOf`; `None` if it has none.
+fn find_keyword_variants(keywords: &Map<String, Value>) -> Option<&[Value]> {
     let lists = ["anyOf", "oneOf"].map(|name| keywords.get(name).and_then(Value::as_array));
     let list = lists.into_iter().flatten().find(|list| !list.is_empty())?;
     Some(list)

@@ -6,7 +6,7 @@ use super::*;
 
 /// Reduces an object schema whose only property `x` has this `schema`, and returns the reduced
 /// schema of `x`.
-fn reduced_property(schema: &Value, level: SchemaLevel) -> Value {
+fn reduced_property(schema: &Value, level: JsonSchemaSubset) -> Value {
     let mut whole = json!({"type": "object", "properties": {"x": schema}});
     if let Some(definitions) = schema.get("$defs") {
         whole["$defs"] = definitions.clone();
@@ -32,7 +32,7 @@ fn each_wire_gets_a_property_in_the_form_that_it_accepts() {
     };
     let anything = with_list(&with_list(&scalars));
     // Each row: the original schema, the schema reduced for Gemini, and the schema for the other
-    // wires if it differs.
+    // APIs if it differs from the one for Gemini.
     let table: Vec<(Value, Value, Option<Value>)> = vec![
         (
             json!({"type": ["integer", "null"], "format": "uint32", "minimum": 0, "default": null}),
@@ -150,13 +150,13 @@ fn each_wire_gets_a_property_in_the_form_that_it_accepts() {
     for (schema, gemini, common) in table {
         if !gemini.is_null() {
             assert_eq!(
-                reduced_property(&schema, SchemaLevel::Gemini),
+                reduced_property(&schema, JsonSchemaSubset::Gemini),
                 gemini,
                 "{schema}"
             );
         }
         assert_eq!(
-            reduced_property(&schema, SchemaLevel::Common),
+            reduced_property(&schema, JsonSchemaSubset::Common),
             common.unwrap_or(gemini),
             "{schema}"
         );
@@ -164,7 +164,7 @@ fn each_wire_gets_a_property_in_the_form_that_it_accepts() {
 }
 
 #[test]
-fn alternatives_of_all_arguments_are_merged() {
+fn top_level_alternatives_of_a_parameter_schema_are_merged() {
     let schema = json!({"type": "object", "description": "D.", "oneOf": [
         {"properties": {"kind": {"const": "file"}, "path": {"type": "string"}}, "required": ["kind", "path"]},
         {"properties": {"kind": {"const": "url"}, "url": {"type": "string"}}, "required": ["kind"]},
@@ -174,7 +174,11 @@ fn alternatives_of_all_arguments_are_merged() {
         "path": {"type": "string"},
         "url": {"type": "string"},
     }});
-    for level in [SchemaLevel::Full, SchemaLevel::Common, SchemaLevel::Gemini] {
+    for level in [
+        JsonSchemaSubset::Full,
+        JsonSchemaSubset::Common,
+        JsonSchemaSubset::Gemini,
+    ] {
         assert_eq!(reduce_schema(&schema, level), merged, "{level:?}");
     }
 }
@@ -188,11 +192,11 @@ fn a_wire_that_accepts_all_of_json_schema_gets_the_schema_unchanged() {
         .as_object_mut()
         .unwrap()
         .retain(|name, _| name == "type" || name == "properties");
-    assert_eq!(reduce_schema(&schema, SchemaLevel::Full), whole);
+    assert_eq!(reduce_schema(&schema, JsonSchemaSubset::Full), whole);
     // Older drafts allow a list of schemas in `items`.
     let old = json!({"type": "object", "properties": {"x": {"type": "array", "items": [{"type": "string"}]}}});
     let cut_old = json!({"type": "object", "properties": {"x": {"type": "array"}}});
-    assert_eq!(reduce_schema(&old, SchemaLevel::Full), cut_old);
+    assert_eq!(reduce_schema(&old, JsonSchemaSubset::Full), cut_old);
 }
 
 #[test]
@@ -206,17 +210,21 @@ fn the_schema_of_arguments_is_always_an_object_schema() {
         json!({"$ref": "#"}),
     ] {
         assert_eq!(
-            reduce_schema(&odd, SchemaLevel::Gemini),
+            reduce_schema(&odd, JsonSchemaSubset::Gemini),
             json!({"type": "object"}),
             "{odd}"
         );
         let common = json!({"type": "object", "properties": {}});
-        assert_eq!(reduce_schema(&odd, SchemaLevel::Common), common, "{odd}");
+        assert_eq!(
+            reduce_schema(&odd, JsonSchemaSubset::Common),
+            common,
+            "{odd}"
+        );
     }
 }
 
 #[test]
-fn references_that_fan_out_are_limited() {
+fn schema_references_that_multiply_are_limited() {
     let mut definitions = serde_json::Map::new();
     for at in 0..20 {
         let next = json!({"$ref": format!("#/$defs/{}", at + 1)});
@@ -225,7 +233,7 @@ fn references_that_fan_out_are_limited() {
     }
     let schema =
         json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": definitions});
-    for level in [SchemaLevel::Common, SchemaLevel::Gemini] {
+    for level in [JsonSchemaSubset::Common, JsonSchemaSubset::Gemini] {
         let cut = reduce_schema(&schema, level).to_string();
         assert!(cut.len() < 2_000_000, "{} bytes", cut.len());
     }

@@ -48,10 +48,10 @@ use tokio_util::sync::CancellationToken;
 pub use script::{Reply, ReplyCall, ReplyError, ReplyFinish, ReplyUsage, Script, When};
 
 use self::conversation::ScriptedConversation;
-use self::pick::{ReplyPick, fill_template};
+use self::pick::{ReplySelector, fill_template};
 use super::assemble::MessageAssembler;
 use super::server_text::ServerText;
-use super::{Error, Finish, Images, Provider, Request, Response, StreamEvent};
+use super::{Error, Finish, Provider, Request, RequestImages, Response, StreamEvent};
 use crate::lock::lock;
 use crate::message::Usage;
 
@@ -67,7 +67,7 @@ const CHARS_PER_TOKEN: usize = 4;
 /// Provider that answers requests with the replies of a script.
 pub struct Scripted {
     script: Script,
-    pick: Mutex<ReplyPick>,
+    pick: Mutex<ReplySelector>,
     bodies: Option<Mutex<Vec<Value>>>,
     models: Vec<String>,
 }
@@ -109,7 +109,7 @@ impl Scripted {
 
     /// Sets the models that the provider lists.
     #[must_use]
-    pub fn offering(mut self, models: Vec<String>) -> Self {
+    pub fn with_listed_models(mut self, models: Vec<String>) -> Self {
         self.models = models;
         self
     }
@@ -120,7 +120,8 @@ impl Scripted {
         self.script.replies.iter().any(|reply| reply.word_ms > 0)
     }
 
-    /// Returns the bodies sent so far, if the provider is [recording](Self::recording).
+    /// Returns the bodies of the requests that were sent so far; empty unless the provider is
+    /// [recording](Self::recording) them.
     #[must_use]
     pub fn bodies(&self) -> Vec<Value> {
         let bodies = self.bodies.as_ref();
@@ -130,7 +131,7 @@ impl Scripted {
     /// Returns the indices of the replies that were never used. Replies without a limit, with
     /// `times = 0`, are not reported.
     #[must_use]
-    pub fn unused(&self) -> Vec<usize> {
+    pub fn unused_reply_indices(&self) -> Vec<usize> {
         lock(&self.pick).unused_replies(&self.script).collect()
     }
 
@@ -205,7 +206,7 @@ impl Provider for Scripted {
         Box::pin(async { Ok(self.models.clone()) })
     }
 
-    fn body(&self, request: &Request, _: &Images) -> Value {
+    fn body(&self, request: &Request, _: &RequestImages) -> Value {
         conversation::write_body(request)
     }
 

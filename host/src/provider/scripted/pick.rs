@@ -1,7 +1,7 @@
 //! Selects the reply of the script that answers a request, and replaces the placeholders in it.
 //!
-//! Owns the use counters and the templates. It must not know bodies or streams. Start from
-//! [`ReplyPick::next`].
+//! Owns the numbers of uses of the replies, and the templates. It must not know the format of the
+//! request body or how a reply is streamed. Start from [`ReplySelector::next`].
 
 use super::conversation::ScriptedConversation;
 use super::script::{Reply, Script, When};
@@ -15,13 +15,13 @@ const MAX_QUOTE_CHARS: usize = 800;
 /// Maximum number of characters that an error quotes from the input.
 const MAX_INPUT_CHARS: usize = 80;
 
-/// Selects replies of a script, and counts the uses of each reply.
+/// Selects the reply of a script that is sent next, and counts the uses of each reply.
 #[derive(Debug, Default)]
-pub(super) struct ReplyPick {
+pub(super) struct ReplySelector {
     used: Vec<u32>,
 }
 
-impl ReplyPick {
+impl ReplySelector {
     /// Returns the indices of the replies that were never used. Replies without a limit, with
     /// `times = 0`, are not reported.
     pub(super) fn unused_replies<'s>(
@@ -50,7 +50,7 @@ impl ReplyPick {
             .filter(|(_, (reply, used))| is_left(reply, **used))
             .map(|(n, (reply, _))| (n, reply));
         // A reply whose `when` matches takes precedence over the queue of replies without `when`.
-        let is_for_it = |when: &When| matches(when, conversation);
+        let is_for_it = |when: &When| meets_condition(when, conversation);
         let special = left
             .clone()
             .find(|(_, reply)| reply.when.as_ref().is_some_and(is_for_it));
@@ -74,7 +74,7 @@ impl ReplyPick {
     }
 }
 
-fn matches(when: &When, conversation: &ScriptedConversation) -> bool {
+fn meets_condition(when: &When, conversation: &ScriptedConversation) -> bool {
     let contains = when.contains.as_ref().is_none_or(|text| {
         let input = conversation.last_user_text().to_lowercase();
         input.contains(&text.to_lowercase())
@@ -146,7 +146,7 @@ mod tests {
     /// Returns the texts of the replies that `script` selects for `requests`, in order.
     fn picks(script: &str, requests: &[Value]) -> Vec<String> {
         let script = Script::from_toml("s.toml", script).unwrap();
-        let mut pick = ReplyPick::default();
+        let mut pick = ReplySelector::default();
         let pick_one = |messages: &Value| {
             let conversation = conversation(messages.clone());
             match pick.next(&script, &conversation) {

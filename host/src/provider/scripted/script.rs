@@ -12,7 +12,7 @@ use crate::message::Usage;
 use crate::provider::error::Error;
 use crate::text::line_number_at;
 
-/// List of replies, from a TOML or JSON file or built in code.
+/// List of scripted replies of a model, from a TOML or JSON file or built in code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     /// Path of the file, or another name of the source, for errors.
@@ -166,7 +166,7 @@ impl Reply {
 /// reply in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ScriptFile<R> {
+struct ModelScriptFile<R> {
     #[serde(default = "Vec::new")]
     reply: Vec<R>,
 }
@@ -198,10 +198,11 @@ impl Script {
     /// Parses `[[reply]]` tables in TOML. `name` is the name of the script in errors.
     pub fn from_toml(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
-        let file: ScriptFile<toml::Spanned<Reply>> = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| line_number_at(text, span.start));
-            script_fault(name.clone(), line, error.message())
-        })?;
+        let file: ModelScriptFile<toml::Spanned<Reply>> =
+            toml::from_str(text).map_err(|error| {
+                let line = error.span().map(|span| line_number_at(text, span.start));
+                script_fault(name.clone(), line, error.message())
+            })?;
         let line = |reply: &toml::Spanned<Reply>| line_number_at(text, reply.span().start);
         let lines: Vec<usize> = file.reply.iter().map(line).collect();
         let replies = file.reply.into_iter().map(toml::Spanned::into_inner);
@@ -211,7 +212,7 @@ impl Script {
     /// Parses a JSON object with the list `reply`. `name` is the name of the script in errors.
     pub fn from_json(name: impl Into<String>, text: &str) -> Result<Self, Error> {
         let name = name.into();
-        let file: ScriptFile<Reply> = serde_json::from_str(text)
+        let file: ModelScriptFile<Reply> = serde_json::from_str(text)
             .map_err(|error| script_fault(name.clone(), Some(error.line()), &error.to_string()))?;
         Self::check_script(name, file.reply, |_| None)
     }

@@ -50,7 +50,7 @@ fn parse_config(toml: &str) -> ProviderConfig {
 }
 
 #[test]
-fn the_environment_decides_when_nothing_is_named() {
+fn the_environment_selects_the_provider_if_none_is_configured() {
     let blank = [("ANTHROPIC_API_KEY", " ")];
     let expected = "scripted scripted: no key and no model server is configured";
     assert_eq!(describe_selection(&parse_config(""), &blank), expected);
@@ -67,7 +67,7 @@ fn the_environment_decides_when_nothing_is_named() {
 }
 
 #[test]
-fn a_name_wins_over_the_environment() {
+fn a_configured_provider_name_takes_precedence_over_the_environment() {
     assert_selections(
         "
         name = 'scripted' | ANTHROPIC_API_KEY=k | scripted scripted: scripted was asked for
@@ -196,7 +196,7 @@ fn a_name_before_the_slash_of_a_model_is_a_provider_unless_it_is_a_vendor() {
 }
 
 #[test]
-fn a_key_goes_to_the_server_that_it_is_for_and_to_no_other() {
+fn an_api_key_is_sent_only_to_the_server_that_it_is_for() {
     let env = [
         ("OPENAI_API_KEY", "sk-openai-1234"),
         ("ANTHROPIC_API_KEY", "sk-ant-1234"),
@@ -249,7 +249,7 @@ fn unusable_provider_settings_are_reported_with_the_name_of_the_provider() {
     for (own, expected) in [
         (
             "[mine]",
-            "providers.mine.base_url of mine cannot be used: it is missing; write it as http://127.0.0.1:8000/v1",
+            "providers.mine.base_url of mine cannot be used: the URL is missing; set it, for example to http://127.0.0.1:8000/v1",
         ),
         (
             "[mine]\npreset = 'opnai'",
@@ -257,7 +257,7 @@ fn unusable_provider_settings_are_reported_with_the_name_of_the_provider() {
         ),
         (
             "[azure]",
-            "providers.azure.base_url of azure cannot be used: it is missing; write it as https://NAME.openai",
+            "providers.azure.base_url of azure cannot be used: the URL is missing; set it, for example to https://NAME.openai",
         ),
         (
             "[openai]\napi_key_command = ['x']",

@@ -44,8 +44,8 @@ fn quote_word(word: &str, variables: &[(OsString, OsString)]) -> Result<String, 
             word = word.replace(&place, value);
         }
     }
-    // The search for file names in the command line would miss a name with such characters, so
-    // the file could be neither shown nor pinned.
+    // A file name with a quote or a control character would not be found in the command line, so
+    // the file could be neither shown to the user nor pinned by its digest.
     if word.contains(|c: char| c == '\'' || c.is_control()) {
         return Err("has a word with a quote or a line break in `command` or `args`".to_owned());
     }

@@ -23,14 +23,14 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::super::Script;
-use super::super::names::{self, FileNameBases};
+use super::super::names::{self, FileNameBaseFolders};
 use super::super::pin::PinnedFile;
-use super::super::settings::PathBases;
+use super::super::settings::PathBaseFolders;
 use super::event::EVENTS;
 use super::exec::build_command_line;
-use super::{ClaudeEvent, ClaudeHook, ClaudeMatcher};
+use super::{ClaudeEvent, ClaudeHook, ClaudeHookMatcher};
 use crate::json::UniqueKeysValue;
-use crate::near::nearest_name;
+use crate::near::find_nearest_name;
 
 /// Default timeout of a hook, in seconds.
 const DEADLINE_SECONDS: u64 = 60;
@@ -54,16 +54,16 @@ pub struct ClaudeHooks {
     pub scripts: Vec<Script>,
     /// Descriptions of unsupported entries, each with its position in the file.
     pub unsupported: Vec<String>,
-    /// Whether the file disables all its hooks.
+    /// Whether the file disables all hooks in it.
     pub are_disabled: bool,
 }
 
 /// Owner of a file with hooks. Decides which files the hooks may read.
 #[derive(Clone, Copy)]
 enum HookOwner<'a> {
-    /// The operator. The hooks may read the files that they name.
-    Operator { base: PathBases<'a> },
-    /// The project. The hooks may read only the files that commands of the agent may read.
+    /// File of the operator. Its hooks may read the files that they name.
+    Operator { base: PathBaseFolders<'a> },
+    /// File of the project. Its hooks may read only the files that commands of the agent may read.
     Project,
 }
 
@@ -72,13 +72,17 @@ enum HookOwner<'a> {
 /// # Errors
 /// A sentence with the position: the file cannot be read, is malformed, or has an unsupported hook
 /// that could refuse an action.
-pub fn read(path: &Path, workspace: &Path, base: PathBases<'_>) -> Result<ClaudeHooks, String> {
+pub fn read(
+    path: &Path,
+    workspace: &Path,
+    base: PathBaseFolders<'_>,
+) -> Result<ClaudeHooks, String> {
     let shown = path.display();
     let size = path
         .metadata()
         .map_err(|error| format!("{shown}: {error}"))?;
     if size.len() > MAX_BYTES {
-        return Err(format!("{shown}: it has more than {MAX_BYTES} bytes"));
+        return Err(format!("{shown}: the file has more than {MAX_BYTES} bytes"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
     read_hooks_text(path, &text, HookOwner::Operator { base }, workspace)
@@ -142,7 +146,7 @@ struct ClaudeReader<'a> {
     workspace: &'a Path,
     owner: HookOwner<'a>,
     found: ClaudeHooks,
-    /// Event, matcher and command of each hook so far, to skip duplicates.
+    /// Event, matcher and command of each hook that was read so far, to skip duplicates.
     commands: Vec<(String, String, String)>,
 }
 
@@ -182,8 +186,8 @@ impl ClaudeReader<'_> {
                 Value::String(text) => text,
                 _ => return Err(self.file_error(&place, "`matcher` is not a text")),
             };
-            let matcher =
-                ClaudeMatcher::parse_matcher(text).map_err(|why| self.file_error(&place, &why))?;
+            let matcher = ClaudeHookMatcher::parse_matcher(text)
+                .map_err(|why| self.file_error(&place, &why))?;
             let hooks = group["hooks"].as_array();
             let hooks = hooks.ok_or_else(|| self.file_error(&place, "`hooks` is not a list"))?;
             for (at, hook) in hooks.iter().enumerate() {
@@ -202,7 +206,7 @@ impl ClaudeReader<'_> {
     fn check_group_keys(&mut self, group: &Value, place: &str) {
         let keys = group.as_object().into_iter().flat_map(Map::keys);
         for key in keys.filter(|key| !GROUP_KEYS.contains(&key.as_str())) {
-            let meant = nearest_name(key, GROUP_KEYS);
+            let meant = find_nearest_name(key, GROUP_KEYS);
             let hint = meant.map_or_else(
                 || format!("a group has {}", GROUP_KEYS.join(" and ")),
                 |meant| format!("did you mean `{meant}`?"),
@@ -218,7 +222,7 @@ impl ClaudeReader<'_> {
     fn read_hook(
         &mut self,
         event: ClaudeEvent,
-        (matcher, text): (&ClaudeMatcher, &str),
+        (matcher, text): (&ClaudeHookMatcher, &str),
         hook: &Map<String, Value>,
         place: &str,
     ) -> Result<(), String> {
@@ -231,7 +235,7 @@ impl ClaudeReader<'_> {
             if event.can_refuse_action() {
                 return Err(self.file_error(
                     place,
-                    &format!("{what}, but this hook is a guard; remove it to continue without it"),
+                    &format!("{what}, but this hook could refuse actions; remove it from the file to continue without this protection"),
                 ));
             }
             self.warn_about_unsupported(place, &format!("{what}; it is not called"));
@@ -330,7 +334,7 @@ impl ClaudeReader<'_> {
     /// the project are readable anyway.
     fn command_script_files(&self, command: &str, home: &Path) -> Vec<PathBuf> {
         let root = self.plugin_root_variable();
-        let places = FileNameBases {
+        let places = FileNameBaseFolders {
             home,
             variables: root.as_slice(),
             current: None,
@@ -338,13 +342,14 @@ impl ClaudeReader<'_> {
         names::named_files(command, places)
     }
 
-    /// Pins the files of the project that a command names.
+    /// Records the digests of the project's files that a hook's command line names, so that later
+    /// changes to these files are noticed.
     fn pin_project_files(
         &self,
         command: &str,
         variables: &[(OsString, OsString)],
     ) -> Result<Vec<PinnedFile>, String> {
-        let places = FileNameBases {
+        let places = FileNameBaseFolders {
             // Names under the home directory are not resolved: only files of the project are
             // pinned, because the project cannot change other files.
             home: Path::new("/nonexistent"),

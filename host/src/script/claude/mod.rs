@@ -37,7 +37,7 @@ pub(super) use tools::{claude_tool_name as tool_name, rind_tool_name as own_tool
 /// mcp__.*         a regular expression
 /// ```
 #[derive(Clone, Debug)]
-enum ClaudeMatcher {
+enum ClaudeHookMatcher {
     All,
     /// Exact names.
     Names(Vec<String>),
@@ -45,7 +45,7 @@ enum ClaudeMatcher {
     Pattern(Regex),
 }
 
-impl ClaudeMatcher {
+impl ClaudeHookMatcher {
     fn parse_matcher(text: &str) -> Result<Self, String> {
         if text.is_empty() || text == "*" {
             return Ok(Self::All);
@@ -81,7 +81,7 @@ impl ClaudeMatcher {
 #[derive(Clone, Debug)]
 pub(super) struct ClaudeHook {
     pub(super) event: ClaudeEvent,
-    matcher: ClaudeMatcher,
+    matcher: ClaudeHookMatcher,
     /// Text of the matcher in the file.
     matcher_text: String,
 }
@@ -90,8 +90,8 @@ pub(super) struct ClaudeHook {
 #[derive(Debug, Default)]
 pub(super) struct ClaudeState {
     is_started: OnceLock<()>,
-    /// Id of the agent and number of the turn in which a `Stop` or `SubagentStop` hook last asked
-    /// for another step.
+    /// Turn in which a `Stop` or `SubagentStop` hook last asked for another step: the id of the
+    /// agent, and the number of the turn.
     went_on: Mutex<Option<(String, u32)>>,
 }
 
@@ -106,7 +106,7 @@ impl ClaudeHook {
 
     /// Returns the text of the matcher if the hook is about tools and matches none of the `known`
     /// ones, which are pairs of plugin and tool name.
-    pub(super) fn unmatched_matcher(&self, known: &[(Option<&str>, &str)]) -> Option<&str> {
+    pub(super) fn matcher_matching_no_tool(&self, known: &[(Option<&str>, &str)]) -> Option<&str> {
         if !self.event.is_tool_event() {
             return None;
         }
@@ -147,7 +147,7 @@ impl ClaudeHook {
                 let name = tools::claude_tool_name(tool, plugin);
                 let input =
                     tools::to_claude_arguments(tool, &payload["call"]["arguments"], workspace);
-                let response = tool_response(&payload["content"], &input, failed);
+                let response = build_tool_response(&payload["content"], &input, failed);
                 let mut specific = json!({
                     "tool_name": name, "tool_input": input, "tool_use_id": payload["call"]["id"],
                 });
@@ -240,7 +240,7 @@ const IDLE: &str = "idle_prompt";
 
 /// Builds the tool response in the format of Claude Code, complete enough for hooks that read a
 /// file path or the output of a command.
-fn tool_response(content: &Value, input: &Value, failed: bool) -> Value {
+fn build_tool_response(content: &Value, input: &Value, failed: bool) -> Value {
     let text = match content {
         Value::String(text) => json!(text),
         other => json!(other.to_string()),

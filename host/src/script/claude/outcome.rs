@@ -9,7 +9,7 @@ use crate::lock::lock;
 use crate::point::caller::Caller;
 use crate::point::failure::Failure;
 use crate::script::once;
-use crate::tool::process::{Ending, Finished};
+use crate::tool::process::{Finished, ProcessEnding};
 
 impl ClaudeHook {
     /// Converts the output of the hook to a JSON outcome of the extension point.
@@ -22,17 +22,17 @@ impl ClaudeHook {
     ) -> Result<Value, Failure> {
         let errors = once::stderr_excerpt(finished);
         let outcome = match finished.ending {
-            Ending::Exited(0) => {
+            ProcessEnding::Exited(0) => {
                 let text = finished.stdout.text();
                 let text = text.trim();
                 if text.starts_with('{') {
                     self.parse_json_outcome(caller, payload, &once::parse_outcome(text)?)?
                 } else {
                     reply::check_plain_text_reply(text, self.event.can_refuse_action())?;
-                    self.plain_text_outcome(text)
+                    self.convert_plain_text_outcome(text)
                 }
             }
-            Ending::Exited(2) => {
+            ProcessEnding::Exited(2) => {
                 let why = if errors.is_empty() {
                     "exit code 2".to_owned()
                 } else {
@@ -53,7 +53,7 @@ impl ClaudeHook {
 
     /// Returns the outcome for plain-text output. At the events that accept context, the text is
     /// added to the context of the model; at other events it is ignored.
-    fn plain_text_outcome(&self, text: &str) -> Value {
+    fn convert_plain_text_outcome(&self, text: &str) -> Value {
         let is_context = matches!(
             self.event,
             ClaudeEvent::UserPromptSubmit | ClaudeEvent::SessionStart
@@ -65,8 +65,8 @@ impl ClaudeHook {
         }
     }
 
-    /// Returns the outcome that refuses the action, or the closest outcome that the extension point
-    /// supports.
+    /// Returns the outcome that refuses the action; at an extension point that cannot refuse, an
+    /// outcome that reports `why`.
     fn refusal_outcome(&self, why: &str) -> Value {
         match self.event {
             ClaudeEvent::PreToolUse => json!({"verdict": {"block": why}}),
@@ -106,7 +106,7 @@ impl ClaudeHook {
             let is_judged = self.event == ClaudeEvent::PreToolUse;
             reply::check_hook_reply(said, is_judged)?;
             if is_judged {
-                verdict_outcome(caller, payload, specific)?
+                convert_verdict(caller, payload, specific)?
             } else {
                 json!({})
             }
@@ -118,7 +118,7 @@ impl ClaudeHook {
             self.add_context_to_outcome(outcome, &context);
         }
         if let Some(message) = text(&said["systemMessage"]) {
-            push(&mut outcome, "effects", notify_effect("info", &message));
+            append_to_list_field(&mut outcome, "effects", notify_effect("info", &message));
         }
         Ok(outcome)
     }
@@ -131,7 +131,7 @@ impl ClaudeHook {
             ClaudeEvent::PostToolUse | ClaudeEvent::PostToolUseFailure => {
                 let mut outcome = self.refusal_outcome(why);
                 let told = "`continue: false` after a tool cannot end the turn here; the model was told the reason";
-                push(&mut outcome, "effects", notify_effect("warn", told));
+                append_to_list_field(&mut outcome, "effects", notify_effect("warn", told));
                 outcome
             }
             _ => self.refusal_outcome(why),
@@ -159,7 +159,7 @@ impl ClaudeHook {
 
 /// Returns the verdict on a tool call. A hook cannot allow a call that the policy denies or asks
 /// about, so `allow` only means that the hook has no objection.
-fn verdict_outcome(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, Failure> {
+fn convert_verdict(caller: &Caller, payload: &Value, specific: &Value) -> Result<Value, Failure> {
     let reason = specific["permissionDecisionReason"].as_str();
     let reason = reason.filter(|reason| !reason.is_empty());
     let decision = &specific["permissionDecision"];
@@ -189,7 +189,7 @@ fn notify_effect(level: &str, text: &str) -> Value {
     json!({"notify": {"level": level, "text": text}})
 }
 
-fn push(outcome: &mut Value, list: &str, value: Value) {
+fn append_to_list_field(outcome: &mut Value, list: &str, value: Value) {
     if !outcome[list].is_array() {
         outcome[list] = json!([]);
     }

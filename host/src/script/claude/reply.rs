@@ -35,7 +35,7 @@ const VERDICT: &[(&str, ExpectedValue)] = &[
     ("updatedInput", ExpectedValue::Object),
 ];
 
-/// Field with the decision on a tool call.
+/// Field of a hook's reply that contains the decision on a tool call.
 const DECISION: &str = "permissionDecision";
 
 /// Fields that can contain a refusal: in the reply itself, and in its `hookSpecificOutput`.
@@ -60,7 +60,7 @@ pub(super) fn check_hook_reply(said: &Value, is_judged: bool) -> Result<(), Fail
     }
     if !is_judged && let Some(name) = find_first_present_field(&SPECIFIC_DECISIONS, specific) {
         return misplaced(format!(
-            "`{name}` is for `PreToolUse`; here `decision` or `continue` refuses"
+            "`{name}` is only for the event `PreToolUse`; at this event, refuse with `decision` or `continue`"
         ));
     }
     check_fields(said, FIELDS)?;
@@ -97,7 +97,7 @@ pub(super) fn check_plain_text_reply(text: &str, is_gate: bool) -> Result<(), Fa
     }
 }
 
-/// Whether a text contains the name of a decision field in quotes.
+/// Whether a text contains, in quotes, the name of a field that can contain a hook's decision.
 fn mentions_decision_field(text: &str) -> bool {
     let mut names = OWN_DECISIONS.iter().chain(&SPECIFIC_DECISIONS);
     names.any(|name| {
@@ -143,7 +143,7 @@ fn check_fields(object: &Value, fields: &[(&str, ExpectedValue)]) -> Result<(), 
     Ok(())
 }
 
-/// Lists the permitted values of a field for an error, including the value that refuses.
+/// Lists for an error the values that a field may have, including the value that refuses.
 fn permitted_values_text(name: &str, texts: &[&str]) -> String {
     let refusal = if name == DECISION { "deny" } else { "block" };
     format!("{} or {refusal}", texts.join(", "))
@@ -183,7 +183,7 @@ mod tests {
             {"permissionDecision": "deny"} => must be inside
             {"hookSpecificOutput": {"decision": "block"}} => `decision` must not be inside `hookSpecificOutput`
             {"hookSpecificOutput": {"continue": false}} => `continue` must not be inside `hookSpecificOutput`
-            {"hookSpecificOutput": {"permissionDecision": "deny"}} => is for `PreToolUse`
+            {"hookSpecificOutput": {"permissionDecision": "deny"}} => is only for the event `PreToolUse`
             {"hookSpecificOutput": {"additionalContext": [1]}} => `additionalContext` is `[1]`
         "#;
         for [said, why] in rows(refused) {

@@ -16,7 +16,7 @@ use crate::point::Point;
 use crate::point::caller::Caller;
 use crate::point::catalog::{self, for_each_point};
 use outcome::*;
-use payload::ShowJson;
+use payload::ToScriptJson;
 
 /// Extension point whose payload and outcome can be converted to JSON.
 pub(super) trait ScriptPoint: Point {
@@ -28,12 +28,12 @@ pub(super) trait ScriptPoint: Point {
 }
 
 /// Generic callback that [`call_with_point`] calls with the marker type of an extension point.
-pub(super) trait WithPoint {
-    /// Runs the callback with the marker type `P`.
+pub(super) trait ScriptPointCallback {
+    /// Runs the callback for the extension point that the marker type `P` denotes.
     fn with<P: ScriptPoint>(self);
 }
 
-type PayloadJson<P> = <<P as Point>::Payload as ShowJson>::Shown;
+type PayloadJson<P> = <<P as Point>::Payload as ToScriptJson>::Shown;
 
 macro_rules! points {
     ($($marker:ident, $name:literal, $module:ident, $kind:ident, $payload:ty, $outcome:ty, [$($alias:literal),*], $returns:literal;)*) => {
@@ -49,7 +49,7 @@ macro_rules! points {
         })*
 
         /// Calls `what` with the marker type of the extension point that has this name.
-        pub(super) fn call_with_point(point: &str, what: impl WithPoint) {
+        pub(super) fn call_with_point(point: &str, what: impl ScriptPointCallback) {
             match point {
                 $($name => what.with::<catalog::$marker>(),)*
                 _ => {}
@@ -180,7 +180,8 @@ pub fn schema() -> Value {
     })
 }
 
-/// Changes references to point to the definitions of one side, `input` or `output`.
+/// Changes each reference to `#/$defs/NAME` into one to `#/$defs/SIDE/NAME`, where `side` is
+/// `input` or `output`.
 fn redirect_references(schema: &mut Value, side: &str) {
     match schema {
         Value::Object(fields) => {

@@ -28,13 +28,13 @@ const MAX_REASON_BYTES: usize = 2048;
 const MAX_LINE_BYTES: usize = 4096;
 
 /// JSON type of this module that converts to the type `T` of the host.
-pub(in super::super) trait IntoHost<T> {
+pub(in super::super) trait IntoHostOutcome<T> {
     fn into_host(self) -> T;
 }
 
 macro_rules! same {
     ($($type:ty),*) => {$(
-        impl IntoHost<$type> for $type {
+        impl IntoHostOutcome<$type> for $type {
             fn into_host(self) -> $type {
                 self
             }
@@ -43,13 +43,13 @@ macro_rules! same {
 }
 same!(String, bool, u32, f64, p::Decision, p::Tier, o::Level);
 
-impl<T, A: IntoHost<T>> IntoHost<Option<T>> for Option<A> {
+impl<T, A: IntoHostOutcome<T>> IntoHostOutcome<Option<T>> for Option<A> {
     fn into_host(self) -> Option<T> {
         self.map(A::into_host)
     }
 }
 
-impl<T, A: IntoHost<T>> IntoHost<Vec<T>> for Vec<A> {
+impl<T, A: IntoHostOutcome<T>> IntoHostOutcome<Vec<T>> for Vec<A> {
     fn into_host(self) -> Vec<T> {
         self.into_iter().map(A::into_host).collect()
     }
@@ -60,7 +60,7 @@ impl<T, A: IntoHost<T>> IntoHost<Vec<T>> for Vec<A> {
 #[serde(transparent)]
 pub(in super::super) struct Line(String);
 
-impl IntoHost<String> for Line {
+impl IntoHostOutcome<String> for Line {
     fn into_host(self) -> String {
         clean_line(&self.0, MAX_REASON_BYTES)
     }
@@ -71,7 +71,7 @@ impl IntoHost<String> for Line {
 #[serde(transparent)]
 pub(in super::super) struct Object(serde_json::Map<String, Value>);
 
-impl IntoHost<String> for Object {
+impl IntoHostOutcome<String> for Object {
     fn into_host(self) -> String {
         Value::Object(self.0).to_string()
     }
@@ -86,7 +86,7 @@ macro_rules! records {
         #[serde(deny_unknown_fields)]
         pub(in super::super) struct $name { $($(#[$about])* $field: $type,)* }
 
-        impl IntoHost<$module::$name> for $name {
+        impl IntoHostOutcome<$module::$name> for $name {
             fn into_host(self) -> $module::$name {
                 $module::$name { $($field: self.$field.into_host(),)* $($fixed: $value,)? }
             }
@@ -107,7 +107,7 @@ macro_rules! outcomes {
             effects: Vec<Effect>,
         }
 
-        impl IntoHost<o::$name> for $name {
+        impl IntoHostOutcome<o::$name> for $name {
             fn into_host(self) -> o::$name {
                 o::$name { $($field: self.$field.into_host(),)* effects: self.effects.into_host() }
             }
@@ -132,7 +132,7 @@ macro_rules! choices {
             $($(#[$about])* $case($type),)*
         }
 
-        impl IntoHost<o::$name> for $name {
+        impl IntoHostOutcome<o::$name> for $name {
             fn into_host(self) -> o::$name {
                 match self {
                     Self::$first => o::$name::$first,
@@ -346,7 +346,7 @@ records! {
         /// Text of the message.
         text: String,
         /// Whether the message stays in the session; otherwise only the next request contains it.
-        #[serde(default = "default_yes")]
+        #[serde(default = "default_true")]
         keep: bool,
     }
     /// Assessment of the input.
@@ -386,7 +386,7 @@ records! {
     }
 }
 
-fn default_yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -402,7 +402,7 @@ pub(in super::super) enum MessageEdit {
     Append(String),
 }
 
-impl IntoHost<o::MessageEdit> for MessageEdit {
+impl IntoHostOutcome<o::MessageEdit> for MessageEdit {
     fn into_host(self) -> o::MessageEdit {
         match self {
             Self::Drop(id) => o::MessageEdit::Drop(id),
@@ -417,7 +417,7 @@ impl IntoHost<o::MessageEdit> for MessageEdit {
 #[serde(transparent)]
 pub(in super::super) struct Content(Parts);
 
-impl IntoHost<Vec<o::Part>> for Content {
+impl IntoHostOutcome<Vec<o::Part>> for Content {
     fn into_host(self) -> Vec<o::Part> {
         let part = |part: &Part| match part {
             Part::Text { text } => o::Part::Text(text.clone()),
@@ -442,7 +442,7 @@ pub(in super::super) struct LogLine {
     text: String,
 }
 
-impl IntoHost<o::LogLine> for LogLine {
+impl IntoHostOutcome<o::LogLine> for LogLine {
     fn into_host(self) -> o::LogLine {
         o::LogLine {
             level: self.level,
@@ -463,7 +463,7 @@ pub(in super::super) enum Effect {
     Notify(LogLine),
 }
 
-impl IntoHost<o::Effect> for Effect {
+impl IntoHostOutcome<o::Effect> for Effect {
     fn into_host(self) -> o::Effect {
         match self {
             Self::Log(line) => o::Effect::Log(line.into_host()),

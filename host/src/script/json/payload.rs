@@ -21,7 +21,7 @@ mod p {
 }
 
 /// Payload type of the host that can be converted to the JSON that scripts receive.
-pub(in super::super) trait ShowJson {
+pub(in super::super) trait ToScriptJson {
     /// Type that is serialized.
     type Shown: Serialize + JsonSchema;
 
@@ -31,7 +31,7 @@ pub(in super::super) trait ShowJson {
 
 macro_rules! as_is {
     ($($type:ty),*) => {$(
-        impl ShowJson for $type {
+        impl ToScriptJson for $type {
             type Shown = $type;
 
             fn show(&self) -> $type {
@@ -59,7 +59,7 @@ as_is!(
     p::StopReason
 );
 
-impl<T: ShowJson> ShowJson for Option<T> {
+impl<T: ToScriptJson> ToScriptJson for Option<T> {
     type Shown = Option<T::Shown>;
 
     fn show(&self) -> Self::Shown {
@@ -67,7 +67,7 @@ impl<T: ShowJson> ShowJson for Option<T> {
     }
 }
 
-impl<T: ShowJson> ShowJson for Vec<T> {
+impl<T: ToScriptJson> ToScriptJson for Vec<T> {
     type Shown = Vec<T::Shown>;
 
     fn show(&self) -> Self::Shown {
@@ -75,7 +75,7 @@ impl<T: ShowJson> ShowJson for Vec<T> {
     }
 }
 
-impl<T: ShowJson> ShowJson for Arc<T> {
+impl<T: ToScriptJson> ToScriptJson for Arc<T> {
     type Shown = T::Shown;
 
     fn show(&self) -> T::Shown {
@@ -83,7 +83,7 @@ impl<T: ShowJson> ShowJson for Arc<T> {
     }
 }
 
-impl ShowJson for types::Usage {
+impl ToScriptJson for types::Usage {
     type Shown = Usage;
 
     fn show(&self) -> Usage {
@@ -105,10 +105,10 @@ macro_rules! records {
         $(#[$doc])*
         #[derive(Serialize, JsonSchema)]
         pub(in super::super) struct $name {
-            $($(#[$about])* $(#[serde(rename = $json)])? $field: <$type as ShowJson>::Shown,)*
+            $($(#[$about])* $(#[serde(rename = $json)])? $field: <$type as ToScriptJson>::Shown,)*
         }
 
-        impl ShowJson for p::$name {
+        impl ToScriptJson for p::$name {
             type Shown = $name;
 
             fn show(&self) -> $name {
@@ -180,7 +180,7 @@ pub(in super::super) enum Purpose {
     Plugin(String),
 }
 
-impl ShowJson for p::Purpose {
+impl ToScriptJson for p::Purpose {
     type Shown = Purpose;
 
     fn show(&self) -> Purpose {
@@ -201,7 +201,7 @@ pub(in super::super) struct WireRequest {
     body: Value,
 }
 
-impl ShowJson for p::WireRequest {
+impl ToScriptJson for p::WireRequest {
     type Shown = WireRequest;
 
     fn show(&self) -> WireRequest {
@@ -212,7 +212,7 @@ impl ShowJson for p::WireRequest {
     }
 }
 
-/// Parses JSON text; any other text becomes a JSON string.
+/// Parses a text as JSON; a text that is not JSON becomes a JSON string.
 fn parse_value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }

@@ -58,16 +58,16 @@ pub fn import_session(
         what: format!("{}", path.display()),
         why,
     };
-    if store.files().is_err() {
-        return import_copy(store, path, id);
+    if store.require_files().is_err() {
+        return import_through_copy(store, path, id);
     }
     let opened = open_if_present(path).map_err(|source| Error::read_error(path, source))?;
     let mut file = opened.ok_or_else(|| refused("there is no such file".to_owned()))?;
-    let root = store.files()?.root();
+    let root = store.require_files()?.root();
     create_private_folder(root).map_err(|source| Error::write_error(root, source))?;
     let aside = TemporaryFolder::new_in(PREFIX, root);
     let aside = aside.map_err(|source| Error::write_error(root, source))?;
-    let form = is_archive(&mut file).map_err(|source| Error::read_error(path, source))?;
+    let form = is_session_archive(&mut file).map_err(|source| Error::read_error(path, source))?;
     let own = match form {
         true => unpack_archive(file, aside.path()).map_err(refused)?,
         false => {
@@ -88,7 +88,7 @@ pub fn import_session(
         },
         ImportRefusal::Text(why) => refused(why),
     })?;
-    sync_all(&from);
+    sync_session_files(&from);
     rename_without_replace(&from, &to).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => refused(format!(
             "a session {new}, or a file of that name, already exists; pass another id with --id"
@@ -104,13 +104,13 @@ pub fn import_session(
 
 /// Imports an exported session into a store that does not keep sessions in files: imports it into
 /// temporary files with all checks, and copies the session from there to the store.
-fn import_copy(
+fn import_through_copy(
     store: &SessionStore,
     path: &Path,
     id: Option<&str>,
 ) -> Result<ImportedSession, Error> {
     let (_aside, files) = temporary_files()?;
-    let imported = import_session(&SessionStore::of_files(files.clone()), path, id)?;
+    let imported = import_session(&SessionStore::from_files(files.clone()), path, id)?;
     let at = store.address(&imported.id)?;
     if store.sessions().contains(&at) {
         return Err(at.already_exists_error());
@@ -131,7 +131,7 @@ fn check_session_id(id: &str) -> Result<(), String> {
 }
 
 /// Whether a file is a tar archive. Seeks to the beginning of the file.
-fn is_archive(file: &mut File) -> io::Result<bool> {
+fn is_session_archive(file: &mut File) -> io::Result<bool> {
     let mut start = Vec::new();
     file.take(BLOCK).read_to_end(&mut start)?;
     file.seek(SeekFrom::Start(0))?;
@@ -153,13 +153,13 @@ fn copy_session_lines(mut file: File, folder: &Path) -> Result<(), String> {
 fn unpack_archive(mut file: File, into: &Path) -> Result<String, String> {
     check_archive_end(&mut file)?;
     let mut archive = Archive::new(BufReader::new(file));
-    let torn = |error: io::Error| format!("it is cut off or damaged: {error}");
+    let torn = |error: io::Error| format!("the archive is cut off or damaged: {error}");
     let mut id: Option<String> = None;
     let mut seen = BTreeSet::new();
     for entry in archive.entries().map_err(torn)? {
         let mut entry = entry.map_err(torn)?;
         let path = String::from_utf8(entry.path_bytes().into_owned());
-        let path = path.map_err(|_| "it has a name that is not UTF-8".to_owned())?;
+        let path = path.map_err(|_| "it contains an entry whose name is not UTF-8".to_owned())?;
         let shown = crate::text::clean_line(&path, 200);
         if entry.header().entry_type() != EntryType::Regular {
             return Err(format!("`{shown}` is not a regular file"));
@@ -180,7 +180,9 @@ fn unpack_archive(mut file: File, into: &Path) -> Result<String, String> {
             return Err(format!("`{shown}` is not a file of a session"));
         }
         if !seen.insert(path.clone()) || seen.len() > MAX_FILES {
-            return Err(format!("it has `{shown}` twice, or too many files"));
+            return Err(format!(
+                "it has `{shown}` twice, or more than {MAX_FILES} files"
+            ));
         }
         // `session_file_kind` accepted the name, so the path stays within the folder.
         let to = into.join(&path);
@@ -191,7 +193,7 @@ fn unpack_archive(mut file: File, into: &Path) -> Result<String, String> {
         let n_written =
             written.map_err(|error| format!("`{shown}` cannot be unpacked: {error}"))?;
         if n_written != entry.size() {
-            return Err(format!("it is cut off within `{shown}`"));
+            return Err(format!("the archive is cut off within `{shown}`"));
         }
     }
     let mut rest = archive.into_inner();
@@ -300,12 +302,12 @@ fn check_lines(
             }
             Ok(_) => {
                 return Err(ImportRefusal::Text(format!(
-                    "it is not a session: line {number} of {name} comes before the entry that begins one"
+                    "it is not a session: line {number} of {name} comes before the entry that begins a session"
                 )));
             }
             Err(why) if is_strict => {
                 return Err(ImportRefusal::Text(format!(
-                    "it is cut off, damaged or no session: line {number} cannot be read: {why}"
+                    "the file is cut off, damaged or not a session: line {number} cannot be read: {why}"
                 )));
             }
             Err(why) => notices.push(format!("{name}:{number}: this line cannot be read: {why}")),
@@ -320,7 +322,7 @@ fn check_lines(
 }
 
 /// Syncs the files of a folder to the disk. Errors are ignored.
-fn sync_all(folder: &Path) {
+fn sync_session_files(folder: &Path) {
     let all = list_session_files(folder).unwrap_or_default();
     let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
     for part in all {

@@ -17,7 +17,7 @@ const RELINK: Option<&str> =
     Some("the repair corrects its `parent`; a copy of the whole file is kept");
 
 /// Fault of one line in a file of entries.
-pub(super) struct LineFault {
+pub(super) struct SessionLineFault {
     /// Description of the fault, beginning with the number of the line.
     pub(super) text: String,
     pub(super) repair: Option<&'static str>,
@@ -25,19 +25,19 @@ pub(super) struct LineFault {
 
 /// Entries and faults that were found in a file of entries.
 #[derive(Default)]
-pub(super) struct ExaminedLines {
-    /// Highest version of the format in a header; 0 without a header.
+pub(super) struct EntryFileExamination {
+    /// Highest version of the session format that a header of the file names; 0 without a header.
     pub(super) version: u32,
     /// Body, size of the line in bytes, and type of each entry.
     pub(super) bodies: Vec<(Body, u64, String)>,
-    pub(super) faults: Vec<LineFault>,
+    pub(super) faults: Vec<SessionLineFault>,
 }
 
 /// Reads and examines a file of entries.
-pub(super) fn examine_lines(path: &Path) -> io::Result<ExaminedLines> {
+pub(super) fn examine_lines(path: &Path) -> io::Result<EntryFileExamination> {
     let (file, _) = guarded::open(path)?;
     let mut lines = LineReader::new(file, MAX_LINE_BYTES);
-    let mut read = ExaminedLines::default();
+    let mut read = EntryFileExamination::default();
     let mut ids = HashSet::new();
     let mut last: Option<String> = None;
     while let Some(line) = lines.next()? {
@@ -88,9 +88,9 @@ pub(super) fn examine_lines(path: &Path) -> io::Result<ExaminedLines> {
     Ok(read)
 }
 
-impl ExaminedLines {
+impl EntryFileExamination {
     fn add_fault(&mut self, number: u64, what: &str, repair: Option<&'static str>) {
         let text = format!("line {number} {what}");
-        self.faults.push(LineFault { text, repair });
+        self.faults.push(SessionLineFault { text, repair });
     }
 }

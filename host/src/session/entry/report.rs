@@ -13,7 +13,7 @@ use crate::point::trace::{AccessRecord, TraceRecord};
 pub enum Report<'a> {
     /// Outcome of a hook call.
     Trace(&'a TraceRecord),
-    /// Access by a plugin's code outside its sandbox.
+    /// Access of a plugin's code to something outside its sandbox, such as a file or a host.
     Access(&'a AccessRecord),
 }
 

@@ -33,18 +33,18 @@ fn an_entry_reads_back_as_it_was_written() {
     ];
     for body in bodies {
         let entry = entry_with_body(body);
-        let line = entry.line().unwrap();
+        let line = entry.to_json_line().unwrap();
         assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
         assert_eq!(Entry::parse_line(&line).unwrap(), entry);
     }
 }
 
 #[test]
-fn an_unknown_type_is_kept_as_it_is() {
+fn an_entry_of_an_unknown_type_is_kept_unchanged() {
     let line = br#"{"id":"b","parent":"a","time":7,"type":"hologram","depth":3}"#;
     let entry = Entry::parse_line(line).unwrap();
     assert!(matches!(entry.body, Body::Unknown { .. }));
-    let again: Value = serde_json::from_slice(&entry.line().unwrap()).unwrap();
+    let again: Value = serde_json::from_slice(&entry.to_json_line().unwrap()).unwrap();
     assert_eq!(again, serde_json::from_slice::<Value>(line).unwrap());
 }
 
@@ -52,11 +52,14 @@ fn an_unknown_type_is_kept_as_it_is() {
 fn a_known_type_with_wrong_fields_is_a_bad_line() {
     let line = br#"{"id":"b","parent":"a","time":7,"type":"message","message":5}"#;
     let error = Entry::parse_line(line).unwrap_err();
-    assert_eq!(error, "it is of type `message`, but has another format");
+    assert_eq!(
+        error,
+        "it has the type `message`, but not the fields of this type"
+    );
 }
 
 #[test]
-fn every_type_that_is_written_is_known() {
+fn every_entry_type_that_is_written_can_be_read() {
     let source = include_str!("../entry.rs");
     let body = source.split_once("pub enum Body {\n").unwrap().1;
     let body = body.split_once("\n}").unwrap().0;

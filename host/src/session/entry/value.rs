@@ -55,7 +55,7 @@ pub struct AllowedPart {
 
 /// A finished turn that is due to be archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DueTurn {
+pub struct TurnToArchive {
     /// Number of the turn.
     pub turn: u32,
     /// Reason why the turn is due: `max-steps`, `tool-calls` or `token-threshold`.
@@ -85,7 +85,7 @@ impl LastingSkill {
     /// Returns the skill that an entry activates, if its lifetime matches `is_conversational`:
     /// `true` for a skill that stays active from turn to turn, `false` for one that ends with the
     /// turn.
-    pub(in crate::session) fn of_entry(body: &Body, is_conversational: bool) -> Option<Self> {
+    pub(in crate::session) fn from_entry(body: &Body, is_conversational: bool) -> Option<Self> {
         match body {
             Body::SkillActivated {
                 skill,

@@ -17,14 +17,14 @@ impl Session {
 
     /// Records the status lines that changed since they were last recorded. An error is deferred as
     /// in [`Session::append_or_defer`].
-    pub(crate) fn record_statuses(&self) {
+    pub(crate) fn record_changed_statuses(&self) {
         let mut inner = self.lock();
         let written = inner.write_statuses();
         inner.defer_write_error(written);
     }
 
     /// Returns the status lines of plugins, by plugin.
-    pub(crate) fn statuses(&self) -> BTreeMap<String, String> {
+    pub(crate) fn plugin_status_lines(&self) -> BTreeMap<String, String> {
         self.lock().transcript.statuses.clone()
     }
 

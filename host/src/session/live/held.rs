@@ -15,9 +15,9 @@ const MAX_HELD: usize = 1000;
 
 /// Lines that could not be written yet, oldest first. They must be written before any new line.
 #[derive(Default)]
-pub(super) struct HeldLines(Vec<Vec<u8>>);
+pub(super) struct UnwrittenLines(Vec<Vec<u8>>);
 
-impl HeldLines {
+impl UnwrittenLines {
     fn has_room_for_line(&self) -> bool {
         self.0.len() < MAX_HELD
     }
@@ -29,11 +29,11 @@ impl Session {
     ///
     /// # Errors
     /// The entry is not in the file yet. It is neither applied nor kept if the maximum number of
-    /// lines is already held.
+    /// unwritten lines is already in memory.
     pub(crate) fn append_or_hold_entry(&self, body: Body) -> Result<(), Error> {
         let mut inner = self.lock();
-        let entry = inner.next_entry(body);
-        let line = entry.line()?;
+        let entry = inner.create_next_entry(body);
+        let line = entry.to_json_line()?;
         let written = match inner.write_held_lines() {
             Ok(()) => inner.journal.append(&line),
             Err(error) => Err(error),
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn room_for_held_lines_ends() {
-        let mut held = HeldLines::default();
+        let mut held = UnwrittenLines::default();
         held.0.resize(MAX_HELD - 1, Vec::new());
         assert!(held.has_room_for_line());
         held.0.push(Vec::new());

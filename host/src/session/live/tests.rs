@@ -16,7 +16,7 @@ impl Session {
 
     /// Creates a session on a disk that accepts writes but fails to sync.
     pub(crate) fn session_on_broken_disk() -> Self {
-        let log = crate::session::log::tests::BrokenDisk::log();
+        let log = crate::session::log::tests::BrokenDisk::new_session_log();
         Self::session_on_test_log(log)
     }
 

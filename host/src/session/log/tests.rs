@@ -9,7 +9,7 @@ use super::*;
 pub(in crate::session) struct BrokenDisk;
 
 impl BrokenDisk {
-    pub(in crate::session) fn log() -> SessionLog {
+    pub(in crate::session) fn new_session_log() -> SessionLog {
         SessionLog::with_disk(Arc::new(Self), "s.jsonl".into(), 0, None)
     }
 }
@@ -144,7 +144,7 @@ fn buffered_lines_are_written_before_the_next_one_and_survive_a_full_disk() {
 #[test]
 fn a_disk_failure_is_reported_once_and_stops_all_later_appends() {
     let why = |error: Error| std::error::Error::source(&error).unwrap().to_string();
-    let mut log = BrokenDisk::log();
+    let mut log = BrokenDisk::new_session_log();
     log.append(b"one\n").unwrap();
     // Another thread waits for the disk.
     log.take_unsynced().unwrap().unwrap().wait();
@@ -194,7 +194,7 @@ fn one_sync_covers_all_lines_appended_before_it() {
 }
 
 #[test]
-fn after_room_was_made_the_line_can_be_written_again() {
+fn a_line_can_be_appended_again_after_disk_space_was_freed() {
     let (disk, mut log) = SmallDisk::log(8);
     log.append(b"one\n").unwrap();
     log.append(b"second\n").unwrap_err();
@@ -207,7 +207,7 @@ fn after_room_was_made_the_line_can_be_written_again() {
 #[test]
 fn a_closed_session_can_be_opened_while_a_child_process_has_its_lock_file_open() {
     let folder = tempfile::tempdir().unwrap();
-    let log = SessionLog::create_log(folder.path(), DiskWait::Waits).unwrap();
+    let log = SessionLog::create_log(folder.path(), DiskSyncRule::Waits).unwrap();
     // Simulates a child process between fork and exec, which inherits the descriptor.
     let inherited = log.lock.as_ref().unwrap().try_clone().unwrap();
     assert!(matches!(
@@ -225,7 +225,7 @@ fn a_session_is_not_opened_through_a_symlink_and_the_target_stays_unchanged() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         std::fs::create_dir(at("session")).unwrap();
-        drop(SessionLog::create_log(&at("session"), DiskWait::Waits).unwrap());
+        drop(SessionLog::create_log(&at("session"), DiskSyncRule::Waits).unwrap());
         std::fs::write(at("elsewhere"), "mine").unwrap();
         std::fs::remove_file(at("session").join(name)).unwrap();
         std::os::unix::fs::symlink(at("elsewhere"), at("session").join(name)).unwrap();
@@ -242,7 +242,7 @@ fn a_session_is_not_opened_through_a_symlink_and_the_target_stays_unchanged() {
 #[test]
 fn a_temporary_session_is_not_synced_and_can_be_read_again() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = SessionLog::create_log(folder.path(), DiskWait::Skips).unwrap();
+    let mut log = SessionLog::create_log(folder.path(), DiskSyncRule::Skips).unwrap();
     log.append(b"{}\n").unwrap();
     log.append_with_next(b"{\"a\":1}\n").unwrap();
     assert!(log.take_unsynced().unwrap().is_none());

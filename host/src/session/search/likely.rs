@@ -15,14 +15,14 @@ use crate::session::children::{self, AGENTS};
 use crate::session::guarded;
 use crate::session::log::FILE;
 
-/// Maximum size, in bytes, of a file that is scanned completely. A session with a larger file
-/// counts as likely.
+/// Maximum size, in bytes, of a file that is scanned completely. A session with a larger file is
+/// assumed to contain the text.
 const MAX_WHOLE_BYTES: u64 = 16 << 20;
 
 /// Maximum number of threads.
 const MAX_THREADS: usize = 8;
 
-/// Returns for each session whether it may contain the text, in the order of `folders`.
+/// Returns whether each session may contain the text, in the order of `folders`.
 pub(super) fn find_likely_sessions(
     folders: &[(String, PathBuf)],
     wanted: &SearchText,
@@ -33,8 +33,9 @@ pub(super) fn find_likely_sessions(
         let parts = folders.chunks(n_each).map(|part| {
             let look = move || {
                 let mut bytes = Vec::new();
-                let of =
-                    |(_, folder): &(String, PathBuf)| may_contain(folder, wanted, &mut bytes, 0);
+                let of = |(_, folder): &(String, PathBuf)| {
+                    folder_may_contain_text(folder, wanted, &mut bytes, 0)
+                };
                 part.iter().map(of).collect::<Vec<bool>>()
             };
             (part.len(), scope.spawn(look))
@@ -50,7 +51,12 @@ pub(super) fn find_likely_sessions(
 
 /// Whether the session in a folder, or the session of one of its subagents, may contain the text.
 /// `bytes` is a buffer that is reused for all files.
-fn may_contain(folder: &Path, wanted: &SearchText, bytes: &mut Vec<u8>, depth: usize) -> bool {
+fn folder_may_contain_text(
+    folder: &Path,
+    wanted: &SearchText,
+    bytes: &mut Vec<u8>,
+    depth: usize,
+) -> bool {
     match guarded::open(&folder.join(FILE)) {
         Ok((file, meta)) => {
             let is_likely = meta.len() > MAX_WHOLE_BYTES || file_may_contain(file, wanted, bytes);
@@ -69,7 +75,9 @@ fn may_contain(folder: &Path, wanted: &SearchText, bytes: &mut Vec<u8>, depth: u
         _ => children::stored_agent_ids(folder),
     }
     .into_iter();
-    agents.any(|agent| may_contain(&folder.join(AGENTS).join(agent), wanted, bytes, depth + 1))
+    agents.any(|agent| {
+        folder_may_contain_text(&folder.join(AGENTS).join(agent), wanted, bytes, depth + 1)
+    })
 }
 
 fn file_may_contain(file: File, wanted: &SearchText, bytes: &mut Vec<u8>) -> bool {

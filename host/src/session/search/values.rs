@@ -10,7 +10,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use super::{Found, SearchMatch, SearchText, Tell, match_snippet};
+use super::{SearchMatch, SearchReport, SearchText, Tell, match_snippet};
 use crate::session::blobs::is_hash_name;
 use crate::session::entry::{Body, Entry};
 use crate::session::guarded::{self, FileLine, LineReader, MAX_LINE_BYTES};
@@ -18,8 +18,9 @@ use crate::session::log::FILE;
 use crate::session::state::MAX_VALUE_BYTES;
 use crate::session::storage::files::STATE_FOLDER;
 
-/// Returns the files with large values of the session in a folder, in the order of their names.
-fn plugin_value_files(folder: &Path) -> Vec<(String, PathBuf)> {
+/// Returns name and path of each file in a session's folder that stores a large state value, in the
+/// order of the names.
+fn list_plugin_value_files(folder: &Path) -> Vec<(String, PathBuf)> {
     let folder = folder.join(STATE_FOLDER);
     if !guarded::is_folder(&folder).unwrap_or_default() {
         return Vec::new();
@@ -34,7 +35,8 @@ fn plugin_value_files(folder: &Path) -> Vec<(String, PathBuf)> {
     named
 }
 
-/// Reads a value into `bytes`; `None` if it cannot be read, which `rind session doctor` reports.
+/// Reads the file of a large value into `bytes`; `None` if it cannot be read, which `rind session
+/// doctor` reports.
 fn read_value_file(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
     bytes.clear();
     let (file, _) = guarded::open(path).ok()?;
@@ -45,7 +47,7 @@ fn read_value_file(path: &Path, bytes: &mut Vec<u8>) -> Option<()> {
 /// Whether a large value of the session in a folder contains the text. `bytes` is a buffer that is
 /// reused for all files.
 pub(super) fn values_contain_text(folder: &Path, wanted: &SearchText, bytes: &mut Vec<u8>) -> bool {
-    let mut files = plugin_value_files(folder).into_iter();
+    let mut files = list_plugin_value_files(folder).into_iter();
     files.any(|(_, path)| read_value_file(&path, bytes).is_some() && wanted.text.is_match(bytes))
 }
 
@@ -57,7 +59,7 @@ pub(super) fn search_values(
     tell: Tell<'_>,
 ) -> ControlFlow<()> {
     let mut bytes = Vec::new();
-    for (name, path) in plugin_value_files(folder) {
+    for (name, path) in list_plugin_value_files(folder) {
         if read_value_file(&path, &mut bytes).is_none() {
             continue;
         }
@@ -70,7 +72,7 @@ pub(super) fn search_values(
             continue;
         };
         let [before, found, after] = match_snippet(&text, at.range());
-        tell(Found::Hit(SearchMatch {
+        tell(SearchReport::Hit(SearchMatch {
             session: id.to_owned(),
             turn: owner.turn,
             line: owner.line,

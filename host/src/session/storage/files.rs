@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use super::{
-    BlobKind, Blobs, Journal, ListedSession, OpenedJournal, Position, SessionAddress, SessionPage,
-    Sessions,
+    BlobKind, Blobs, FramePosition, Journal, ListedSession, OpenedJournal, SessionAddress,
+    SessionPage, Sessions,
 };
 use crate::disk::{TemporaryFolder, create_private_folder, rename_without_replace};
 use crate::session::Error;
-use crate::session::blobs::HashedFiles;
+use crate::session::blobs::HashNamedFiles;
 use crate::session::children::{self, AGENTS};
 use crate::session::guarded::{self, is_session_id};
-use crate::session::log::{self, DiskWait, FILE, LOCK, SessionLog, write_private};
+use crate::session::log::{self, DiskSyncRule, FILE, LOCK, SessionLog, write_private};
 
 /// Name of the folder with large values of plugins in the folder of a session.
 pub(in crate::session) const STATE_FOLDER: &str = "blobs";
@@ -36,7 +36,7 @@ const REMOVED: &str = ".removed-";
 #[derive(Clone, Debug)]
 pub struct SessionFiles {
     root: PathBuf,
-    wait: DiskWait,
+    wait: DiskSyncRule,
 }
 
 impl SessionFiles {
@@ -45,7 +45,7 @@ impl SessionFiles {
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
-            wait: DiskWait::default(),
+            wait: DiskSyncRule::default(),
         }
     }
 
@@ -53,8 +53,8 @@ impl SessionFiles {
     /// this for sessions that are removed when the host ends: a power failure may lose their last
     /// entries.
     #[must_use]
-    pub fn unsynced(self) -> Self {
-        let wait = DiskWait::Skips;
+    pub fn without_disk_sync(self) -> Self {
+        let wait = DiskSyncRule::Skips;
         Self { wait, ..self }
     }
 
@@ -111,7 +111,7 @@ impl SessionFiles {
 
     /// Returns every folder below the root whose name is a session id, with the id, sorted.
     /// Symlinks are skipped.
-    pub(in crate::session) fn folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
+    pub(in crate::session) fn session_folders(&self) -> Result<Vec<(String, PathBuf)>, Error> {
         let failed = |source| Error::read_error(&self.root, source);
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
@@ -133,21 +133,22 @@ impl SessionFiles {
         Ok(folders)
     }
 
-    fn hashed_files(folder: &Path, kind: BlobKind) -> HashedFiles {
-        HashedFiles::new(folder.join(match kind {
+    fn open_hashed_files(folder: &Path, kind: BlobKind) -> HashNamedFiles {
+        HashNamedFiles::new(folder.join(match kind {
             BlobKind::Content => "content",
             BlobKind::State => STATE_FOLDER,
         }))
     }
 }
 
-/// Copies the values of a session from its folder to that of another one.
+/// Copies the files with large values of messages and of plugin state from the folder of one
+/// session to that of another.
 fn copy_values(from: &Path, to: &Path) -> Result<(), Error> {
     [BlobKind::Content, BlobKind::State]
         .into_iter()
         .try_for_each(|kind| {
-            let files = SessionFiles::hashed_files(from, kind);
-            files.copy_to(&SessionFiles::hashed_files(to, kind))
+            let files = SessionFiles::open_hashed_files(from, kind);
+            files.copy_to(&SessionFiles::open_hashed_files(to, kind))
         })
 }
 
@@ -185,7 +186,7 @@ impl Sessions for SessionFiles {
         })
     }
 
-    fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error> {
+    fn read(&self, at: &SessionAddress, from: FramePosition) -> Result<Vec<u8>, Error> {
         let path = self.folder_of(at)?.join(FILE);
         let mut bytes = Vec::new();
         guarded::open(&path)
@@ -203,7 +204,7 @@ impl Sessions for SessionFiles {
     }
 
     fn blobs(&self, at: &SessionAddress, kind: BlobKind) -> Arc<dyn Blobs> {
-        Arc::new(Self::hashed_files(&self.session_path(at), kind).with_wait(self.wait))
+        Arc::new(Self::open_hashed_files(&self.session_path(at), kind).with_wait(self.wait))
     }
 
     fn folder(&self, at: &SessionAddress) -> Option<PathBuf> {
@@ -229,7 +230,7 @@ impl Sessions for SessionFiles {
 
     fn list(&self, after: Option<&str>, limit: usize) -> Result<SessionPage, Error> {
         let mut page = SessionPage::default();
-        for (id, folder) in self.folders()? {
+        for (id, folder) in self.session_folders()? {
             if after.is_some_and(|after| id.as_str() <= after) {
                 continue;
             }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::{
-    BlobKind, Blobs, Journal, ListedSession, OpenedJournal, Position, SessionAddress, SessionPage,
-    Sessions, UnsyncedFrames,
+    BlobKind, Blobs, FramePosition, Journal, ListedSession, OpenedJournal, SessionAddress,
+    SessionPage, Sessions, UnsyncedFrames,
 };
 use crate::clock;
 use crate::lock::lock;
@@ -63,7 +63,7 @@ fn unknown_session_error(at: &SessionAddress) -> Error {
 }
 
 impl MemorySessions {
-    fn journal(&self, at: &SessionAddress) -> Box<dyn Journal> {
+    fn create_journal(&self, at: &SessionAddress) -> Box<dyn Journal> {
         Box::new(MemoryJournal {
             sessions: self.clone(),
             at: at.clone(),
@@ -88,7 +88,7 @@ impl Sessions for MemorySessions {
             ..StoredSession::default()
         };
         all.insert(at.clone(), new);
-        Ok(self.journal(at))
+        Ok(self.create_journal(at))
     }
 
     fn open(&self, at: &SessionAddress) -> Result<OpenedJournal, Error> {
@@ -101,13 +101,13 @@ impl Sessions for MemorySessions {
             });
         }
         Ok(OpenedJournal {
-            journal: self.journal(at),
+            journal: self.create_journal(at),
             lines: kept.lines.clone(),
             notices: Vec::new(),
         })
     }
 
-    fn read(&self, at: &SessionAddress, from: Position) -> Result<Vec<u8>, Error> {
+    fn read(&self, at: &SessionAddress, from: FramePosition) -> Result<Vec<u8>, Error> {
         let all = lock(&self.0);
         let lines = &all.get(at).ok_or_else(|| unknown_session_error(at))?.lines;
         let from = usize::try_from(from.number()).unwrap_or(usize::MAX);
@@ -134,7 +134,7 @@ impl Sessions for MemorySessions {
         }
         let below = all
             .keys()
-            .filter(|own| own.is_in(at) && own.ids().count() == depth + 1);
+            .filter(|own| own.is_within_session(at) && own.ids().count() == depth + 1);
         Ok(below
             .filter_map(|own| own.ids().last())
             .map(str::to_owned)
@@ -150,7 +150,7 @@ impl Sessions for MemorySessions {
                 pid: Some(std::process::id()),
             });
         }
-        all.retain(|own, _| !own.is_in(at));
+        all.retain(|own, _| !own.is_within_session(at));
         Ok(())
     }
 
@@ -183,7 +183,7 @@ impl Sessions for MemorySessions {
         let kept = all.get(from).ok_or_else(|| unknown_session_error(from))?;
         let mut copies = vec![(to.clone(), kept.deep_copy(lines.to_vec()))];
         for (at, kept) in &*all {
-            let is_below = at != from && at.is_in(from);
+            let is_below = at != from && at.is_within_session(from);
             let agent = at.ids().nth(from.ids().count());
             if !is_below || !agent.is_some_and(|agent| agents.contains(agent)) {
                 continue;
@@ -224,8 +224,8 @@ impl Journal for MemoryJournal {
         Ok(())
     }
 
-    fn end(&self) -> Position {
-        Position::new(self.bytes())
+    fn end(&self) -> FramePosition {
+        FramePosition::new(self.bytes())
     }
 
     fn bytes(&self) -> u64 {

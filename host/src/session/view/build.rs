@@ -16,18 +16,18 @@ use crate::session::entry::Body;
 use crate::session::head::plugin_title;
 use crate::session::interrupted::REPEATED;
 
-/// Outcome of a hook that had no objection; such decisions are not shown.
+/// Trace outcome of a hook that had no objection. The view does not show such hook calls.
 const PASS: &str = "pass";
 
-/// Reason of a replacement that undid a turn.
+/// Value of `reason` in a replacement entry that undid a turn.
 const UNDONE: &str = crate::session::undo::REASON;
 
 pub(super) struct ViewBuilder {
     pub(super) view: SessionView,
-    /// Index of each tool call among the events of the last turn, by call id.
+    /// Index of each tool call in the list of events of the last turn, by the id of the call.
     calls: HashMap<String, usize>,
-    /// Position of each subagent's event, by subagent id: index of the turn, and of the event in
-    /// the turn.
+    /// Position of the event of each subagent, by subagent id: index of the turn, and index of the
+    /// event in the turn.
     agents: HashMap<String, (usize, usize)>,
     /// Index of the turn of each message, by message id.
     messages: HashMap<String, usize>,
@@ -89,7 +89,7 @@ impl ViewBuilder {
                 summary, output, ..
             } => {
                 if summary.stop == StopReason::Failed && !output.is_empty() {
-                    self.push(add(text_note_item(format!("the turn failed: {output}"))));
+                    self.push(add(create_text_note(format!("the turn failed: {output}"))));
                 }
                 let turn = self.last_turn_mut();
                 turn.stop = Some(plain_json(&summary.stop));
@@ -99,7 +99,7 @@ impl ViewBuilder {
             }
             Body::Cut { reason, .. } => {
                 self.last_turn_mut().stop = Some("cut".to_owned());
-                self.push(add(text_note_item(format!(
+                self.push(add(create_text_note(format!(
                     "the turn was cut short: {reason}"
                 ))));
             }
@@ -127,7 +127,7 @@ impl ViewBuilder {
                 }));
             }
             Body::ToolStart { .. } | Body::ToolEnd { .. } => self.apply_call_entry(body, &add),
-            Body::Trace { record } => self.add_decision(record, &add),
+            Body::Trace { record } => self.add_hook_decision(record, &add),
             Body::SubagentStart {
                 agent,
                 plugin,
@@ -155,7 +155,7 @@ impl ViewBuilder {
             Body::Replaced {
                 reason, messages, ..
             } if reason == REPEATED => {
-                self.push(add(text_note_item(format!(
+                self.push(add(create_text_note(format!(
                     "the result of a call that was {reason}"
                 ))));
                 messages
@@ -187,7 +187,7 @@ impl ViewBuilder {
                     self.view.title = Some(title.to_owned());
                 }
                 if let Some(text) = describe_other_entry(other) {
-                    self.push(add(text_note_item(text)));
+                    self.push(add(create_text_note(text)));
                 }
             }
         }
@@ -339,7 +339,7 @@ impl ViewBuilder {
     }
 
     /// Adds the decision of a hook to the tool call that it concerns, or else as a separate event.
-    fn add_decision(&mut self, record: &Value, add: &dyn Fn(Item) -> ItemView) {
+    fn add_hook_decision(&mut self, record: &Value, add: &dyn Fn(Item) -> ItemView) {
         let text = |key: &str| record[key].as_str().map(str::to_owned);
         let outcome = text("outcome").unwrap_or_default();
         if outcome == PASS || outcome.is_empty() {
@@ -401,7 +401,8 @@ impl ViewBuilder {
         }
     }
 
-    /// Marks the turns whose messages were archived or undone.
+    /// Marks the turns whose messages were removed from the conversation because the turn was
+    /// undone, or archived in a subagent (the holder).
     fn mark_replaced_messages(
         &mut self,
         reason: &str,
@@ -423,6 +424,6 @@ impl ViewBuilder {
     }
 }
 
-fn text_note_item(text: String) -> Item {
+fn create_text_note(text: String) -> Item {
     Item::Note { text }
 }

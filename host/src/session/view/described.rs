@@ -6,7 +6,7 @@ use super::Item;
 use crate::message::{Content, Message};
 use crate::session::entry::Body;
 
-/// Returns the JSON form of a value, without quotes.
+/// Returns the JSON form of a value, a text without quotes.
 pub(super) fn plain_json(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value)
         .map_or_else(|_| String::new(), |value| crate::json::plain_text(&value))
@@ -54,10 +54,15 @@ pub(super) fn describe_other_entry(body: &Body) -> Option<String> {
         } => {
             let outcome = plain_json(outcome);
             let why = reason.as_ref().map(|why| format!(": {why}"));
-            format!("loop of {plugin}: {outcome}{}", why.unwrap_or_default())
+            format!(
+                "the loop of plugin {plugin} ended with {outcome}{}",
+                why.unwrap_or_default()
+            )
         }
         Body::Asked { plugin, model, .. } => format!("{plugin} asked the model {model}"),
-        Body::HostAsked { about, model, .. } => format!("{about}: the model {model} was asked"),
+        Body::HostAsked { about, model, .. } => {
+            format!("Rind asked the model {model} for its own purpose `{about}`")
+        }
         Body::Unanswered { model, reason, .. } => {
             format!("the model {model} did not answer: {reason}")
         }
@@ -82,16 +87,20 @@ pub(super) fn describe_other_entry(body: &Body) -> Option<String> {
         Body::Allowed { tool, covers, .. } => {
             format!("a person allowed {tool} for the session: {covers}")
         }
-        Body::SkillActivated { skill, by, .. } => format!("skill {skill} became active, by {by}"),
+        Body::SkillActivated { skill, by, .. } => {
+            format!("skill {skill} became active, started by {by}")
+        }
         Body::SkillEnded { skill, reason } => format!("skill {skill} ended: {reason}"),
-        Body::Aside { by } => format!("the session was opened by `rind {by}` for itself"),
+        Body::Aside { by } => format!("`rind {by}` opened the session for its own use"),
         Body::Archival {
             turn,
             reason,
             tries,
             is_over,
         } => match is_over {
-            true => format!("archival of turn {turn} is over ({reason})"),
+            true => format!(
+                "the archiving of turn {turn} has ended, with or without success ({reason})"
+            ),
             false => format!("turn {turn} is due to be archived ({reason}), {tries} tries so far"),
         },
         Body::Unknown { fields } => {

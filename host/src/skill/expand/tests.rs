@@ -11,7 +11,7 @@ fn parse_skill(front: &str, body: &str) -> Skill {
 
 fn expand_skill(front: &str, body: &str, given: Value) -> String {
     let skill = parse_skill(front, body);
-    Skills::expand(&skill, &SkillArguments::new(&skill, &given))
+    Skills::expand_skill(&skill, &SkillArguments::new(&skill, &given))
 }
 
 #[test]
@@ -49,12 +49,12 @@ fn placeholders_are_resolved_once() {
     let mut plugin = parse_skill("", "${CLAUDE_PLUGIN_ROOT}/x");
     plugin.source = Source::Plugin("p".into());
     plugin.dir = "/p/skills/dir".into();
-    let text = Skills::expand(&plugin, &SkillArguments::default());
+    let text = Skills::expand_skill(&plugin, &SkillArguments::default());
     assert_eq!(text, "/p/x");
 }
 
 #[test]
-fn no_body_closes_its_wrapper() {
+fn no_skill_body_can_close_the_tag_around_it() {
     let skill = parse_skill("", "a");
     let first = Skills::wrap_in_tag(&skill, "a");
     let mark = first

@@ -1,7 +1,7 @@
 //! Reads the files of found skills, in parallel if there are many.
 //!
-//! An installed skill is read from its verified bytes, a skill in a held directory from memory, and
-//! any other from disk.
+//! An installed skill is read from its verified bytes, a skill in a directory that is kept in
+//! memory from memory, and any other from disk.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -17,10 +17,11 @@ use super::super::parse::{MAX_FILE_BYTES, SkillFile};
 use super::{FoundSkillFile, SIDE_FILE};
 use crate::grant::held::InMemoryFolder;
 
-/// Minimum number of files for which several threads are used.
+/// Minimum number of skill files for which several threads are used to read them.
 const MANY: usize = 64;
 
-/// Reads and parses the found files. The returned list is in the order of `found`.
+/// Reads and parses the skill files that a search found. The returned list is in the order of
+/// `found`.
 pub(super) fn read_skill_files(found: &[FoundSkillFile<'_>]) -> Vec<Result<Skill, UnusableSkill>> {
     let n_threads = match found.len() {
         ..MANY => 1,
@@ -47,7 +48,7 @@ pub(super) fn read_skill_files(found: &[FoundSkillFile<'_>]) -> Vec<Result<Skill
 
 impl FoundSkillFile<'_> {
     fn read(&self) -> Result<Skill, UnusableSkill> {
-        let installed = self.installed();
+        let installed = self.installed_skill();
         // Read the verified bytes of an installed skill instead of the file on disk.
         let verified = installed.and_then(|installed| installed.files.as_ref());
         let held = verified.or(self.root.held.as_ref());
@@ -57,15 +58,17 @@ impl FoundSkillFile<'_> {
                 Some(plugin) => format!("{plugin}:{}", self.folder),
             };
             let hint = "make it a file that you can read";
-            self.root.unusable_file(&id, &self.file, why, hint)
+            self.root.create_unusable_skill(&id, &self.file, why, hint)
         };
-        let bytes = read_content(&self.file, true, held.map(|held| &**held)).map_err(refuse)?;
+        let bytes =
+            read_skill_content(&self.file, true, held.map(|held| &**held)).map_err(refuse)?;
         let bytes = bytes.ok_or_else(|| refuse("there is no such file".to_owned()))?;
         let side = self.dir.join(SIDE_FILE);
         let side = match self.is_flat {
             true => None,
-            false => read_content(&side, false, held.map(|held| &**held))
-                .map_err(|why| refuse(format!("`{SIDE_FILE}` next to it: {why}")))?,
+            false => read_skill_content(&side, false, held.map(|held| &**held)).map_err(|why| {
+                refuse(format!("`{SIDE_FILE}` in its folder cannot be used: {why}"))
+            })?,
         };
         let mut skill = SkillFile {
             folder: &self.folder,
@@ -88,7 +91,7 @@ impl FoundSkillFile<'_> {
     }
 
     /// Returns the record of the skill's installation; `None` if it was not installed.
-    fn installed(&self) -> Option<&InstalledSkill> {
+    fn installed_skill(&self) -> Option<&InstalledSkill> {
         let mut installed = self.root.installed.iter();
         installed.find(|one| !self.is_flat && one.folder == self.dir)
     }
@@ -97,7 +100,7 @@ impl FoundSkillFile<'_> {
 /// Reads a file; `None` if there is none. Follows a symlink only if `follows`, and refuses it
 /// otherwise. A file that exists but cannot be read is an error, because it may contain a
 /// restriction.
-pub fn read_content<'a>(
+pub fn read_skill_content<'a>(
     path: &Path,
     follows: bool,
     held: Option<&'a InMemoryFolder>,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::super::model::EverythingAvailable;
+use super::super::model::MachineWithEverything;
 use super::*;
 
 fn write_skill(root: &Path, name: &str, description: &str) {
@@ -21,7 +21,7 @@ fn skill_ids(skills: &Skills) -> Vec<&str> {
 }
 
 #[test]
-fn bundles_flat_files_and_links_are_found_and_templates_are_not() {
+fn skill_bundles_flat_skill_files_and_links_are_found_and_templates_are_not() {
     let root = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     let skills = root.path().join("skills");
@@ -48,10 +48,10 @@ fn bundles_flat_files_and_links_are_found_and_templates_are_not() {
     let found = discover(
         &[SkillRoot::new(Source::User, skills)],
         &["help"],
-        &EverythingAvailable,
+        &MachineWithEverything,
     );
     assert_eq!(skill_ids(&found), ["a", "b", "c", "flat", "z"]);
-    let refused = found.unusable().iter();
+    let refused = found.unusable_skills().iter();
     let refused: Vec<String> = refused
         .map(|u| format!("{}: {}", u.id, u.diagnostics[0].text))
         .collect();
@@ -68,7 +68,7 @@ fn bundles_flat_files_and_links_are_found_and_templates_are_not() {
 }
 
 #[test]
-fn of_skills_with_one_name_the_users_is_used_and_the_others_are_listed() {
+fn among_skills_of_one_name_the_users_is_used_and_the_others_are_listed() {
     let home = tempfile::tempdir().unwrap();
     let project = tempfile::tempdir().unwrap();
     write_skill(home.path(), "skills/review/SKILL.md", "mine");
@@ -76,7 +76,7 @@ fn of_skills_with_one_name_the_users_is_used_and_the_others_are_listed() {
     write_skill(project.path(), "skills/Rev\u{200b}iew/SKILL.md", "theirs");
     write_skill(project.path(), "skills/ReView/SKILL.md", "theirs");
     write_skill(project.path(), "skills/own/SKILL.md", "own");
-    let mut roots = user_roots(home.path(), Some(home.path()));
+    let mut roots = user_skill_roots(home.path(), Some(home.path()));
     let held = Arc::new(InMemoryFolder::read(project.path()).unwrap());
     let path = project.path().join("skills");
     roots.insert(
@@ -94,7 +94,7 @@ fn of_skills_with_one_name_the_users_is_used_and_the_others_are_listed() {
         ..SkillRoot::new(source, carried.path().to_owned())
     };
     roots.push(plugin);
-    let found = discover(&roots, &[], &EverythingAvailable);
+    let found = discover(&roots, &[], &MachineWithEverything);
     assert_eq!(skill_ids(&found), ["git:review", "own", "review"]);
     let review = found.find("ＲＥＶＩＥＷ").unwrap();
     assert_eq!(
@@ -102,7 +102,7 @@ fn of_skills_with_one_name_the_users_is_used_and_the_others_are_listed() {
         ("mine", Trust::User)
     );
     assert_eq!(found.find("GIT:Review").unwrap().trust, Trust::Package);
-    let shadowed = found.shadowed().iter();
+    let shadowed = found.shadowed_skills().iter();
     let shadowed: Vec<_> = shadowed
         .map(|s| (s.skill.source.to_string(), s.is_identical))
         .collect();
@@ -115,7 +115,7 @@ fn of_skills_with_one_name_the_users_is_used_and_the_others_are_listed() {
     );
     // The search ignores the change on disk, because it uses only the content in memory.
     write_skill(project.path(), "skills/own/SKILL.md", "changed");
-    let again = discover(roots.get(..1).unwrap(), &[], &EverythingAvailable);
+    let again = discover(roots.get(..1).unwrap(), &[], &MachineWithEverything);
     assert_eq!(again.find("own").unwrap().description, "own");
 }
 
@@ -131,8 +131,8 @@ fn the_catalogue_is_deterministic_and_cuts_the_longest_descriptions_first() {
     let needs = "needs\nrequires: {bins: [nothing]}";
     write_skill(root.path(), "e/SKILL.md", needs);
     write_skill(root.path(), "f/SKILL.md", "rust\npaths: src/**");
-    struct NothingAvailable;
-    impl MachineEnvironment for NothingAvailable {
+    struct MachineWithNothing;
+    impl MachineEnvironment for MachineWithNothing {
         fn has_program(&self, _: &str) -> bool {
             false
         }
@@ -141,7 +141,7 @@ fn the_catalogue_is_deterministic_and_cuts_the_longest_descriptions_first() {
         }
     }
     let user = SkillRoot::new(Source::User, root.path().to_owned());
-    let found = || discover(std::slice::from_ref(&user), &[], &NothingAvailable);
+    let found = || discover(std::slice::from_ref(&user), &[], &MachineWithNothing);
     let whole = found().catalogue(8_000);
     assert_eq!((whole.n_skills, whole.n_cut, whole.is_over), (3, 1, false));
     assert!(
@@ -167,7 +167,7 @@ fn the_catalogue_is_deterministic_and_cuts_the_longest_descriptions_first() {
 }
 
 #[test]
-fn a_skill_that_cannot_be_used_keeps_its_name() {
+fn an_unusable_skill_still_reserves_its_name() {
     let root = tempfile::tempdir().unwrap();
     let (user, claude) = (root.path().join("a"), root.path().join("b"));
     write_skill(&claude, "Deploy/SKILL.md", "of .claude");
@@ -180,9 +180,13 @@ fn a_skill_that_cannot_be_used_keeps_its_name() {
         SkillRoot::new(Source::User, user.clone()),
         SkillRoot::new(Source::ClaudeUser, claude),
     ];
-    let found = discover(&roots, &[], &EverythingAvailable);
+    let found = discover(&roots, &[], &MachineWithEverything);
     assert_eq!(skill_ids(&found), ["other"]);
-    let by: Vec<_> = found.shadowed().iter().map(|s| &s.shadowed_by).collect();
+    let by: Vec<_> = found
+        .shadowed_skills()
+        .iter()
+        .map(|s| &s.shadowed_by)
+        .collect();
     assert_eq!(
         by,
         [&user.join("deploy/SKILL.md"), &user.join("unread/SKILL.md")]
@@ -192,7 +196,7 @@ fn a_skill_that_cannot_be_used_keeps_its_name() {
         SkillRoot::new(Source::ClaudeUser, user),
         SkillRoot::new(Source::User, root.path().join("b")),
     ];
-    let found = discover(&roots, &[], &EverythingAvailable);
+    let found = discover(&roots, &[], &MachineWithEverything);
     assert_eq!(skill_ids(&found), ["Deploy", "other", "unread"]);
 }
 
@@ -208,7 +212,7 @@ fn a_refused_symlink_does_not_hide_a_valid_one_to_the_same_folder() {
     let found = discover(
         &[SkillRoot::new(Source::User, skills)],
         &["help"],
-        &EverythingAvailable,
+        &MachineWithEverything,
     );
     assert_eq!(skill_ids(&found), ["z"]);
     let all: Vec<_> = found.iter().collect();
@@ -226,10 +230,10 @@ fn hundreds_of_skills_are_read_in_order_whatever_thread_reads_them() {
         write_skill(root.path(), &format!("{name}/SKILL.md"), name);
     }
     let roots = [SkillRoot::new(Source::User, root.path().to_owned())];
-    let found = discover(&roots, &[], &EverythingAvailable);
+    let found = discover(&roots, &[], &MachineWithEverything);
     assert_eq!(skill_ids(&found), names);
     assert!(found.iter().all(|skill| skill.description == skill.id));
-    let again = discover(&roots, &[], &EverythingAvailable);
+    let again = discover(&roots, &[], &MachineWithEverything);
     assert_eq!(again.hash(), found.hash());
     assert_eq!(again.catalogue(8_000).text, found.catalogue(8_000).text);
 }
@@ -247,7 +251,7 @@ fn a_path_selects_the_bundle_that_it_is_or_lies_in() {
         own.join("assets/.."),
     ] {
         let local = SkillRoot::new(Source::Local, path.clone());
-        let found = discover(&[local], &[], &EverythingAvailable);
+        let found = discover(&[local], &[], &MachineWithEverything);
         assert_eq!(skill_ids(&found), ["own"], "{}", path.display());
         assert!(found.iter().all(|skill| !skill.is_flat));
     }
@@ -271,10 +275,14 @@ fn an_unreadable_or_ambiguous_side_file_allows_nothing() {
     let found = discover(
         &[SkillRoot::new(Source::User, skills)],
         &[],
-        &EverythingAvailable,
+        &MachineWithEverything,
     );
     assert_eq!(skill_ids(&found), ["plain"]);
-    let refused: Vec<_> = found.unusable().iter().map(|u| u.id.as_str()).collect();
+    let refused: Vec<_> = found
+        .unusable_skills()
+        .iter()
+        .map(|u| u.id.as_str())
+        .collect();
     assert_eq!(refused, ["folder", "link", "twice"]);
 }
 
@@ -285,19 +293,22 @@ fn a_search_stops_after_two_thousand_folders_and_reports_it() {
         write_skill(root.path(), &format!("s{n:04}/SKILL.md"), "d");
     }
     let user = SkillRoot::new(Source::User, root.path().to_owned());
-    let found = || discover(std::slice::from_ref(&user), &[], &EverythingAvailable);
+    let found = || discover(std::slice::from_ref(&user), &[], &MachineWithEverything);
     let all = found();
-    assert_eq!((all.iter().count(), all.unusable().len()), (2_000, 0));
+    assert_eq!(
+        (all.iter().count(), all.unusable_skills().len()),
+        (2_000, 0)
+    );
 
     write_skill(root.path(), "t/SKILL.md", "d");
     write_skill(root.path(), "u.md", "d");
     let all = found();
     assert_eq!(all.iter().count(), 2_000);
     assert!(all.find("t").is_none() && all.find("u").is_none());
-    let [told] = all.unusable() else {
-        panic!("{:?}", all.unusable())
+    let [told] = all.unusable_skills() else {
+        panic!("{:?}", all.unusable_skills())
     };
-    // The finding has an empty id, so that it does not reserve a skill's name.
+    // The report about the limit has an empty id, so that it does not take the name of a skill.
     assert_eq!(told.id, "");
     let text = &told.diagnostics[0].text;
     assert!(
@@ -333,7 +344,7 @@ fn flat_files_in_subfolders_are_found_in_nested_roots_only_and_links_are_not_fol
     )
     .unwrap();
     for roots in [&on_disk, &in_memory] {
-        let found = discover(roots, &[], &EverythingAvailable);
+        let found = discover(roots, &[], &MachineWithEverything);
         assert_eq!(skill_ids(&found), ["coder", "deep", "top"]);
         let left_out = found.omitted_skills();
         let [same] = left_out.as_slice() else {
@@ -345,7 +356,7 @@ fn flat_files_in_subfolders_are_found_in_nested_roots_only_and_links_are_not_fol
     let flat = discover(
         &[SkillRoot::new(Source::ClaudeUser, agents)],
         &[],
-        &EverythingAvailable,
+        &MachineWithEverything,
     );
     assert_eq!(skill_ids(&flat), ["top"]);
 }

@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 
 use super::super::model::{Source, UnusableSkill};
 use super::{FILE, FOLDER, FoundSkillFile, SkillRoot};
-use crate::disk::is_dangling_link;
+use crate::disk::is_dangling_symlink;
 use crate::grant::held::InMemoryFolder;
 use crate::paths::{file_name, file_stem};
 
 /// Maximum depth, in directories below the root, at which bundles are searched.
 const MAX_DEPTH: usize = 5;
 
-/// Maximum number of directories and flat files per root.
+/// Maximum number of directories and of skills that are single files, per root in which skills are
+/// searched.
 const MAX_FOLDERS: usize = 2_000;
 
 /// Names of directories that are never searched for skills.
@@ -66,7 +67,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             return self.walk_in_memory_folder(held, path, 0);
         }
         let Ok(real) = fs::canonicalize(path) else {
-            if is_dangling_link(path) {
+            if is_dangling_symlink(path) {
                 self.report_unusable_root(
                     "the link leads nowhere",
                     "restore its target or remove it",
@@ -107,7 +108,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
     fn report_unusable_path(&mut self, path: &Path, text: String, hint: &str) {
         let id = file_name(path);
         self.unusable
-            .push(self.root.unusable_file(&id, path, text, hint));
+            .push(self.root.create_unusable_skill(&id, path, text, hint));
     }
 
     /// Reports that no skills were read from the root. The id is empty, so that the finding does
@@ -115,7 +116,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
     fn report_unusable_root(&mut self, text: &str, hint: &str) {
         let refused = self
             .root
-            .unusable_file("", &self.root.path, text.to_owned(), hint);
+            .create_unusable_skill("", &self.root.path, text.to_owned(), hint);
         self.unusable.push(refused);
     }
 
@@ -131,7 +132,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
             // The id is empty, so that the finding does not reserve a skill's name.
             let path = &self.root.path;
             self.unusable
-                .push(self.root.unusable_file("", path, text, hint));
+                .push(self.root.create_unusable_skill("", path, text, hint));
         }
         self.n_folders > MAX_FOLDERS
     }
@@ -205,9 +206,9 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
         is_named && file_name(path) == FOLDER && name.starts_with('.') && name != ".git"
     }
 
-    /// Adds a directory to the findings if it is a bundle. Returns whether it is one.
+    /// Adds a directory to the found skills if it is a skill bundle. Returns whether it is one.
     fn add_skill_bundle(&mut self, name: &str, dir: &Path, real: &Path) -> bool {
-        if name == FOLDER && contains_skill_bundles(dir) {
+        if name == FOLDER && contains_skill_folders(dir) {
             return false;
         }
         let mut file = dir.join(FILE);
@@ -248,7 +249,8 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
         true
     }
 
-    /// Whether a file at this depth is a flat skill.
+    /// Whether a file of this name at this depth is a flat skill, which has no directory of its
+    /// own.
     fn accepts_flat_file(&self, depth: usize, name: &str) -> bool {
         (depth == 0 || self.root.is_nested) && is_flat_skill_name(name)
     }
@@ -312,7 +314,7 @@ impl<'a, 'b> SkillWalk<'a, 'b> {
 
 /// Whether a directory contains directories of skills. If it does, a `SKILL.md` directly in it is a
 /// table of contents and not a skill.
-fn contains_skill_bundles(dir: &Path) -> bool {
+fn contains_skill_folders(dir: &Path) -> bool {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut folders = entries.map(|entry| entry.path());
     folders.any(|folder| folder.join(FILE).is_file())

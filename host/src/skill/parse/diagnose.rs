@@ -10,19 +10,19 @@ const MAX_DIAGNOSTICS: usize = 50;
 /// Maximum length of a finding in bytes, because a finding may quote the file.
 const MAX_TEXT_BYTES: usize = 300;
 
-/// Findings about a file that is being parsed.
+/// Faults and other findings about the skill file that is being parsed.
 #[derive(Debug, Default)]
 pub(super) struct SkillReader {
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Number of faults, including unreported ones.
+    /// Number of faults in the skill file, including those that are not reported.
     pub(super) n_faults: usize,
     /// Number of lines before the front matter, which is added to the line of each finding.
     pub(super) n_before: usize,
 }
 
 impl SkillReader {
-    /// Records a fault. Its consequence is that only the user can start the skill, and that it
-    /// skips no approval questions.
+    /// Records a fault of the skill. Because of a fault, only the user can start the skill, and the
+    /// skill's calls skip no approval questions.
     pub(super) fn add_error(
         &mut self,
         place: YamlPosition,
@@ -30,7 +30,7 @@ impl SkillReader {
         hint: impl AsRef<str>,
     ) {
         self.n_faults += 1;
-        self.push(Severity::Error, place, text.as_ref(), hint.as_ref());
+        self.add_diagnostic(Severity::Error, place, text.as_ref(), hint.as_ref());
     }
 
     pub(super) fn add_warning(
@@ -39,7 +39,7 @@ impl SkillReader {
         text: impl AsRef<str>,
         hint: impl AsRef<str>,
     ) {
-        self.push(Severity::Warning, place, text.as_ref(), hint.as_ref());
+        self.add_diagnostic(Severity::Warning, place, text.as_ref(), hint.as_ref());
     }
 
     pub(super) fn add_note(
@@ -48,10 +48,16 @@ impl SkillReader {
         text: impl AsRef<str>,
         hint: impl AsRef<str>,
     ) {
-        self.push(Severity::Note, place, text.as_ref(), hint.as_ref());
+        self.add_diagnostic(Severity::Note, place, text.as_ref(), hint.as_ref());
     }
 
-    fn push(&mut self, severity: Severity, (line, column): YamlPosition, text: &str, hint: &str) {
+    fn add_diagnostic(
+        &mut self,
+        severity: Severity,
+        (line, column): YamlPosition,
+        text: &str,
+        hint: &str,
+    ) {
         // Faults and other findings are limited separately, so that many notes cannot hide a fault.
         let is_fault = |severity: Severity| severity == Severity::Error;
         let same = self

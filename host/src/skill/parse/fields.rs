@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::model::{
-    Context, Diagnostic, Interaction, Invocation, Skill, SkillRequirements, SourcePackage,
+    Context, Diagnostic, Interaction, Skill, SkillInvocationRule, SkillRequirements, SourcePackage,
 };
 use super::describe::{body_line, find_live_command, read_description};
 use super::diagnose::{SkillReader, fatal_diagnostic};
@@ -23,10 +23,10 @@ use crate::text::clean_line;
 /// Maximum length of a label, in bytes.
 const MAX_LABEL_BYTES: usize = 200;
 
-const INVOCATIONS: &[(&str, Invocation)] = &[
-    ("auto", Invocation::Auto),
-    ("user-only", Invocation::UserOnly),
-    ("disabled", Invocation::Disabled),
+const INVOCATIONS: &[(&str, SkillInvocationRule)] = &[
+    ("auto", SkillInvocationRule::Auto),
+    ("user-only", SkillInvocationRule::UserOnly),
+    ("disabled", SkillInvocationRule::Disabled),
 ];
 
 const INTERACTIONS: &[(&str, Interaction)] = &[
@@ -72,14 +72,14 @@ pub(super) fn read_skill(
         reader.add_note(place, text, hint);
     }
     read_metadata_requirements(&mut skill, reader);
-    if skill.invocation != Invocation::Auto && !skill.user_invocable {
+    if skill.invocation != SkillInvocationRule::Auto && !skill.user_invocable {
         let text = "neither the model nor the user may start the skill";
         let key = document.get("user-invocable").map_or((1, 1), |e| e.place);
         reader.add_warning(key, text, "remove `user-invocable: false`");
     }
     if reader.n_faults > 0 {
         skill.spares.clear();
-        skill.invocation = skill.invocation.max(Invocation::UserOnly);
+        skill.invocation = skill.invocation.max(SkillInvocationRule::UserOnly);
         skill.is_restricted = true;
     }
     skill.diagnostics = std::mem::take(&mut reader.diagnostics);
@@ -102,7 +102,7 @@ fn empty_skill(file: &SkillFile<'_>, body: &str, hash: String) -> Skill {
         source: file.source.clone(),
         installed: None,
         trust: file.trust,
-        invocation: Invocation::Auto,
+        invocation: SkillInvocationRule::Auto,
         user_invocable: true,
         tools: Default::default(),
         spares: Vec::new(),
@@ -139,7 +139,7 @@ fn check_format_version(entry: &YamlEntry, n_before: usize) -> Result<(), Diagno
     let (line, column) = entry.node.place;
     let text = format!("`skill_format` is `{given}`, which this program cannot read");
     let hint = format!(
-        "it reads `{FORMAT}`, and files without `skill_format`; update rind, or ask the author for a file in that format"
+        "this program reads `{FORMAT}`, and files without `skill_format`; update rind, or ask the author for a file in that format"
     );
     Err(fatal_diagnostic((line + n_before, column), text, hint))
 }
@@ -234,16 +234,16 @@ fn read_restriction_key(entry: &YamlEntry, skill: &mut Skill, reader: &mut Skill
             // If both keys are present, the stricter one applies.
             skill.invocation = skill
                 .invocation
-                .max(invocation.unwrap_or(Invocation::UserOnly));
+                .max(invocation.unwrap_or(SkillInvocationRule::UserOnly));
         }
         "disable-model-invocation" => {
-            let stricter = match reader.read_flag(entry) {
-                Some(false) => Invocation::Auto,
-                _ => Invocation::UserOnly,
+            let stricter = match reader.read_boolean(entry) {
+                Some(false) => SkillInvocationRule::Auto,
+                _ => SkillInvocationRule::UserOnly,
             };
             skill.invocation = skill.invocation.max(stricter);
         }
-        "user-invocable" => skill.user_invocable = reader.read_flag(entry).unwrap_or(true),
+        "user-invocable" => skill.user_invocable = reader.read_boolean(entry).unwrap_or(true),
         "side_effects" => read_side_effects(entry, skill, reader),
         "trust" => read_trust_level(entry, skill, reader),
         "context" => {
@@ -271,14 +271,15 @@ fn report_unknown_key(
     match meant {
         Some((known, SkillKeyKind::Rights)) => {
             if matches!(known, "tools" | "disallowed-tools") {
-                // The key was meant to restrict tools, but it is unknown which ones: allow no tool.
+                // The author meant the key to restrict tools, but it is unknown which ones: allow
+                // no tool.
                 skill.tools.allow = Some(Vec::new());
             }
             let hint = format!("write `{known}`; until then only the user can start the skill");
             reader.add_error(entry.place, format!("unknown key `{key}`"), hint);
         }
         Some((known, _)) => {
-            let hint = format!("write `{known}` if that is meant");
+            let hint = format!("write `{known}` if you mean this key");
             reader.add_warning(entry.place, format!("unknown key `{key}`"), hint);
         }
         None => reader.add_note(entry.place, format!("`{key}` has no meaning here"), ""),
@@ -287,7 +288,7 @@ fn report_unknown_key(
 
 fn read_library(entry: &YamlEntry, skill: &mut Skill, reader: &mut SkillReader) {
     if entry.key == "attach" {
-        skill.attach = reader.read_flag(entry).unwrap_or(false);
+        skill.attach = reader.read_boolean(entry).unwrap_or(false);
         return;
     }
     let texts = reader.read_texts("library_depends", &entry.node);

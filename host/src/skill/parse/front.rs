@@ -164,12 +164,12 @@ pub(super) fn read_document(
         None => Err(fatal_diagnostic(
             at(place),
             text,
-            yaml_error_hint(&why, found.front),
+            choose_yaml_error_hint(&why, found.front),
         )),
     }
 }
 
-fn yaml_error_hint(why: &str, front: &str) -> &'static str {
+fn choose_yaml_error_hint(why: &str, front: &str) -> &'static str {
     if why.contains("stands twice") {
         "keep one of the two"
     } else if front.lines().any(|line| line.starts_with('\t')) {
@@ -219,8 +219,8 @@ fn quote_invalid_scalar(line: &str, block: &[&str], whole: &str) -> Option<(Stri
     let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_plain = !key.is_empty() && key.chars().all(is_key) && !value.trim().is_empty();
     let is_block = value.trim_start().starts_with(['|', '>']);
-    // Quote neither values of restricting keys nor values with a known key in a continuation line:
-    // the intended restriction cannot be recovered from a damaged value.
+    // Do not quote the value of a key that restricts the skill, nor a value whose continuation
+    // lines contain a known key: the intended restriction cannot be recovered from a damaged value.
     let is_text =
         !matches!(keys::find_key_kind(key), Some(SkillKeyKind::Rights)) && !NESTED.contains(&key);
     let rest = block.get(1..).unwrap_or_default();

@@ -63,7 +63,7 @@ pub(super) const KEYS: &[(&str, SkillKeyKind)] = &[
 ];
 
 /// Returns the known keys of a front matter that have an effect.
-pub fn known_keys() -> impl Iterator<Item = &'static str> {
+pub fn list_known_keys() -> impl Iterator<Item = &'static str> {
     let honoured = KEYS
         .iter()
         .filter(|(_, weight)| !matches!(weight, Ignored(_)));

@@ -31,7 +31,7 @@ use crate::grant::held::InMemoryFolder;
 use crate::text::is_deceptive;
 use diagnose::SkillReader;
 use front::FrontMatter;
-pub use keys::known_keys;
+pub use keys::list_known_keys;
 pub(super) use parts::SkillFileParts;
 pub(super) use tools::{claude_tool_names, is_claude_tool};
 
@@ -58,7 +58,7 @@ pub struct SkillFile<'a> {
     pub held: Option<&'a Arc<InMemoryFolder>>,
     /// Path of the file.
     pub file: &'a Path,
-    /// Whether the skill is a single file, without a bundle.
+    /// Whether the skill is a single Markdown file, without a folder of its own.
     pub is_flat: bool,
     /// Location where the file was found.
     pub source: &'a Source,

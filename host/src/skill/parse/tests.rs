@@ -4,7 +4,7 @@
 use super::super::scope::ToolPattern;
 use super::*;
 use crate::grant::SideEffect;
-use crate::skill::{Context, Interaction, Invocation};
+use crate::skill::{Context, Interaction, SkillInvocationRule};
 
 /// Malformed files, each with its only finding apart from notes. A finding begins with `-` if the
 /// file is not loaded, with `!` if only the user can start the skill, and with `~` if only the part
@@ -149,7 +149,7 @@ const MALFORMED: &[(&str, &str)] = &[
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools:\n---\nDo it.\n", "!4:17: `disallowed-tools` has no value"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools: {Bash: true}\n---\nDo it.\n", "!4:19: `disallowed-tools` is neither a text nor a list of texts"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools: \"Bash(git push\"\n---\nDo it.\n", "!4:19: `disallowed-tools`: `Bash(git push` has unbalanced parentheses"),
-    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools: Bash(git push:*)\n---\nDo it.\n", "~4:19: `disallowed-tools`: `Bash(git push:*)` names only some calls of `Bash`"),
+    ("---\ndescription: d\nallowed-tools: Bash(git status *)\ndisallowed-tools: Bash(git push:*)\n---\nDo it.\n", "~4:19: `disallowed-tools`: `Bash(git push:*)` is meant to deny only some calls of `Bash`"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\nside_effects: [filesystem, everything]\n---\nDo it.\n", "!4:28: `side_effects` has the unknown value `everything`"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\nside_effects: {}\n---\nDo it.\n", "!4:15: `side_effects` is a mapping"),
     ("---\ndescription: d\nallowed-tools: Bash(git status *)\nside_effects: [none, network]\n---\nDo it.\n", "!4:15: `side_effects` has `none` together with others"),
@@ -240,7 +240,7 @@ fn an_unreadable_restriction_allows_no_tool() {
 }
 
 #[test]
-fn a_flood_of_keys_is_refused_and_one_of_notes_hides_no_fault() {
+fn too_many_keys_are_refused_and_many_notes_do_not_hide_a_fault() {
     let keys = |n: usize| (0..n).map(|n| format!("aa{n}zz: x\n")).collect::<String>();
     let text = format!("---\ndescription: d\n{}---\nDo it.\n", keys(4_000));
     let refused = parse_text("folder", &text).unwrap_err();
@@ -278,7 +278,7 @@ fn parse_findings(text: &str) -> (Vec<String>, Option<Skill>) {
 }
 
 #[test]
-fn a_malformed_file_has_one_finding_and_gains_nothing() {
+fn a_malformed_skill_file_has_one_finding_and_gets_no_permissions() {
     let mut wrong = Vec::new();
     for (text, expected) in MALFORMED {
         let (faults, skill) = parse_findings(text);
@@ -287,11 +287,11 @@ fn a_malformed_file_has_one_finding_and_gains_nothing() {
         }
         let Some(skill) = skill else { continue };
         if skill.is_restricted {
-            assert_ne!(skill.invocation, Invocation::Auto, "{text:?}");
+            assert_ne!(skill.invocation, SkillInvocationRule::Auto, "{text:?}");
             assert!(skill.spares.is_empty(), "{text:?}");
         }
         for spare in &skill.spares {
-            // No file requests any other permission in a valid form.
+            // No other permission in `MALFORMED` has a valid form.
             assert_eq!(spare.to_string(), "bash(git status *)", "{text:?}");
         }
     }
@@ -311,7 +311,7 @@ fn the_worked_example_loads_as_written() {
                  pensar_write_page, finalize]\ntrust: package\ninteraction: returning";
     let skill = parse_skill(front, "Search, then write.\n");
     assert_eq!(skill.label, "autoresearch");
-    assert_eq!(skill.invocation, Invocation::UserOnly);
+    assert_eq!(skill.invocation, SkillInvocationRule::UserOnly);
     assert_eq!(
         skill.side_effects,
         [SideEffect::Filesystem, SideEffect::Network]
@@ -339,7 +339,7 @@ fn the_worked_example_loads_as_written() {
 }
 
 #[test]
-fn the_keys_of_claude_code_are_honoured_or_named() {
+fn front_matter_keys_of_claude_code_are_applied_or_reported() {
     let front = "name: my-label\nversion: 2.0\ndescription: >-\n  Reviews\n  changes.\nwhen_to_use: On review.\nallowed-tools: \
                  Read, Bash(git log:*), Bash(npm run test)\ndisallowed-tools: [Write, WebSearch]\n\
                  disable-model-invocation: Yes\nargument-hint: [path]\ncontext: fork\nagent: Explore\nmodel: opus\neffort: high\n\
@@ -360,7 +360,7 @@ fn the_keys_of_claude_code_are_honoured_or_named() {
     assert!(skill.tools.allow.is_none());
     assert!(!skill.tools.permits("write_file", None) && !skill.tools.permits("WebSearch", None));
     assert!(skill.tools.permits("bash", None));
-    assert_eq!(skill.invocation, Invocation::UserOnly);
+    assert_eq!(skill.invocation, SkillInvocationRule::UserOnly);
     assert_eq!(skill.argument_hint.as_deref(), Some("[path]"));
     assert_eq!(skill.context, Context::Fork);
     assert_eq!(skill.paths, ["src/**/*.rs", "docs/*.md"]);
@@ -392,8 +392,8 @@ fn requirements_are_read_from_where_authors_put_them() {
     assert_eq!(skill.requires.bins, ["jq", "gh"]);
     assert_eq!(skill.requires.any_bins, ["rg", "grep"]);
     assert_eq!(skill.requires.env, ["TOKEN"]);
-    struct NothingAvailable;
-    impl crate::skill::MachineEnvironment for NothingAvailable {
+    struct MachineWithGrepOnly;
+    impl crate::skill::MachineEnvironment for MachineWithGrepOnly {
         fn has_program(&self, name: &str) -> bool {
             name == "grep"
         }
@@ -401,7 +401,7 @@ fn requirements_are_read_from_where_authors_put_them() {
             false
         }
     }
-    let missing = skill.requires.missing_requirements(&NothingAvailable);
+    let missing = skill.requires.missing_requirements(&MachineWithGrepOnly);
     assert_eq!(
         missing.join(", "),
         "the program `jq`, the program `gh`, the environment variable `TOKEN`"
@@ -409,7 +409,7 @@ fn requirements_are_read_from_where_authors_put_them() {
 }
 
 #[test]
-fn the_form_with_a_side_file_is_read() {
+fn a_skill_in_two_files_is_read() {
     let dir = PathBuf::from("old");
     let file = |text: &'static str, side: &'static str| {
         SkillFile {
@@ -454,7 +454,7 @@ fn the_form_with_a_side_file_is_read() {
         );
     }
     let ruled = file("Do it.\n\n---\n\nNote: that is all.\n", side).unwrap();
-    assert_eq!(ruled.invocation, Invocation::Auto);
+    assert_eq!(ruled.invocation, SkillInvocationRule::Auto);
 }
 
 #[test]

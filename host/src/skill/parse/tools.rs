@@ -37,14 +37,14 @@ const BASH: &str = "bash";
 const MAX_ENTRIES: usize = 500;
 
 /// Returns the names of this program's tools that are equivalent to a Claude Code tool.
-fn equivalent_tools(name: &str) -> &'static [&'static str] {
+fn list_equivalent_tools(name: &str) -> &'static [&'static str] {
     let found = CLAUDE_TOOLS.iter().find(|(claude, _)| *claude == name);
     found.map_or(&[], |(_, names)| names)
 }
 
 /// Whether Claude Code has a tool of this name that has equivalents in this program.
 pub(in super::super) fn is_claude_tool(name: &str) -> bool {
-    !equivalent_tools(name).is_empty()
+    !list_equivalent_tools(name).is_empty()
 }
 
 /// Returns Claude Code's names of the tools that are equivalent to one of this program.
@@ -122,11 +122,11 @@ fn read_allowed_tools(node: &YamlNode, reader: &mut SkillReader) -> Vec<ToolPatt
             reader.add_warning(place, text, hint);
             continue;
         }
-        let names = equivalent_tools(name);
+        let names = list_equivalent_tools(name);
         // Names of other programs' tools begin with a capital letter; names of this program's tools
         // never do.
         if names.is_empty() && name.starts_with(|c: char| c.is_ascii_uppercase()) {
-            let text = format!("`{KEY}`: there is no tool like `{name}` here");
+            let text = format!("`{KEY}`: Rind has no tool that does what `{name}` does");
             reader.add_note(place, text, "");
             continue;
         }
@@ -195,7 +195,7 @@ fn read_denied_patterns(key: &str, node: &YamlNode, reader: &mut SkillReader) ->
             continue;
         };
         if specifier.is_some() {
-            let text = format!("`{key}`: `{item}` names only some calls of `{name}`");
+            let text = format!("`{key}`: `{item}` is meant to deny only some calls of `{name}`");
             let hint = "here the whole tool is denied; a rule in [tools] can deny single commands";
             reader.add_warning(place, text, hint);
         }
@@ -214,7 +214,7 @@ fn read_denied_patterns(key: &str, node: &YamlNode, reader: &mut SkillReader) ->
 
 /// Returns patterns for this program's equivalents of a Claude Code tool.
 fn equivalent_patterns(name: &str) -> impl Iterator<Item = ToolPattern> {
-    let names = equivalent_tools(name).iter();
+    let names = list_equivalent_tools(name).iter();
     names.filter_map(|name| ToolPattern::new(name).ok())
 }
 
@@ -249,7 +249,7 @@ fn parse_approval_exemption(
     specifier: Option<&str>,
     folder: &Path,
 ) -> Result<Vec<ApprovalExemption>, Refused> {
-    let names: Vec<&str> = match equivalent_tools(name) {
+    let names: Vec<&str> = match list_equivalent_tools(name) {
         [] => vec![name],
         names => names.to_vec(),
     };
@@ -290,8 +290,9 @@ fn expand_bundle_folder(text: &str, folder: &Path) -> Result<String, Refused> {
     // If the directory's name contains whitespace or wildcards, the pattern would match other
     // commands as well.
     if folder.contains(|c: char| c.is_whitespace() || "*'\"\\".contains(c)) {
-        let why =
-            format!("has `{name}`, and the name of the folder has whitespace, quotes, `*` or `\\`");
+        let why = format!(
+            "has `{name}`, and the path of the skill's folder has whitespace, quotes, `*` or `\\`"
+        );
         return Err((why, "every command asks as usual; rename the folder"));
     }
     Ok(text.replace(name, &folder))

@@ -75,7 +75,7 @@ impl SkillReader {
 
     /// Parses a flag in any of YAML's spellings. Any other value is recorded as a fault, and the
     /// result is `None`.
-    pub(super) fn read_flag(&mut self, entry: &YamlEntry) -> Option<bool> {
+    pub(super) fn read_boolean(&mut self, entry: &YamlEntry) -> Option<bool> {
         let text = entry.node.text().unwrap_or_default().to_ascii_lowercase();
         match text.as_str() {
             "true" | "yes" | "on" | "1" => Some(true),

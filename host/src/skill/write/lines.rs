@@ -24,7 +24,7 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
     let opening = lines.next().unwrap_or_default();
     let lines: Vec<&str> = front.split_inclusive('\n').collect();
     let mut text = opening.to_owned();
-    // Write new keys that come before all others, for example `skill_format`.
+    // First write the new keys that come before all old keys, for example `skill_format`.
     let is_known = |entry: &&YamlEntry| old.get(&entry.key).is_some();
     text.extend(
         new.entries
@@ -71,8 +71,8 @@ pub(super) fn rewrite_lines(front: &str, old: &YamlDocument, new: &YamlDocument)
         text.push_str(ending);
     }
     text.extend(added.map(written));
-    // Keys in braces on one line and similar forms cannot be edited by line: if the result is not
-    // right, everything is rewritten.
+    // Front matter such as a YAML mapping in braces cannot be edited line by line: if the edited
+    // text does not parse as `new`, rewrite all of it.
     let is_right = front_matter::read_document(&text)
         .is_ok_and(|read| documents_are_equal(&read, new))
         && front_matter::split_front_matter(&format!("{text}---\n")).is_some();

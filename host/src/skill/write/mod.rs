@@ -3,7 +3,7 @@
 //!
 //! Front matter lines whose meaning stays the same are preserved with their comments, and the body
 //! stays identical byte for byte. The output is parsed again and compared before it is returned.
-//! Start from [`to_v1_format`] and [`to_open_format`].
+//! Start from [`to_v1_format`] and [`to_agent_skills_format`].
 
 mod emit;
 mod lines;
@@ -17,7 +17,7 @@ pub use open::FormatLoss;
 /// Error of converting a skill to another format.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum WriteError {
+pub enum SkillWriteError {
     /// The file has faults that only its author can correct.
     #[error("it has faults: {}", join_fault_texts(.0))]
     Faults(Vec<Diagnostic>),
@@ -34,7 +34,7 @@ fn join_fault_texts(faults: &[Diagnostic]) -> String {
     faults.join("; ")
 }
 
-impl From<UnusableSkill> for WriteError {
+impl From<UnusableSkill> for SkillWriteError {
     fn from(unusable: UnusableSkill) -> Self {
         Self::Faults(unusable.diagnostics)
     }
@@ -57,12 +57,12 @@ pub fn front_matter(values: &serde_json::Value) -> String {
 ///
 /// # Errors
 /// The file has faults.
-pub fn to_v1_format(file: &SkillFile<'_>) -> Result<String, WriteError> {
+pub fn to_v1_format(file: &SkillFile<'_>) -> Result<String, SkillWriteError> {
     let parts = file
         .parts()
-        .map_err(|fault| WriteError::Faults(vec![fault]))?;
-    // Compare only a skill without a fault below: the corrected file of a restricted skill has the
-    // rights that the fault had removed. An unusable file stays an error.
+        .map_err(|fault| SkillWriteError::Faults(vec![fault]))?;
+    // The output is compared below only if the skill has no fault: the corrected file of a
+    // restricted skill has the rights that the fault had removed. An unusable file stays an error.
     let before = file.parse();
     let mut document = parts.document.clone();
     let side = parts
@@ -73,14 +73,14 @@ pub fn to_v1_format(file: &SkillFile<'_>) -> Result<String, WriteError> {
     if document.get("skill_format").is_none() {
         document
             .entries
-            .insert(0, text_entry("skill_format", FORMAT));
+            .insert(0, create_text_entry("skill_format", FORMAT));
     }
     let written = parts.write_parts(&document);
     let skill = parse_written_skill(file, &written)?;
     let before = before?;
     if !before.is_restricted {
         let differs = find_skill_difference(&before, &skill);
-        differs.map_or(Ok(()), |what| Err(WriteError::Differs(what)))?;
+        differs.map_or(Ok(()), |what| Err(SkillWriteError::Differs(what)))?;
     }
     Ok(written)
 }
@@ -89,27 +89,30 @@ pub fn to_v1_format(file: &SkillFile<'_>) -> Result<String, WriteError> {
 ///
 /// # Errors
 /// The file has faults.
-pub fn to_open_format(file: &SkillFile<'_>) -> Result<(String, Vec<FormatLoss>), WriteError> {
+pub fn to_agent_skills_format(
+    file: &SkillFile<'_>,
+) -> Result<(String, Vec<FormatLoss>), SkillWriteError> {
     let mut parts = file
         .parts()
-        .map_err(|fault| WriteError::Faults(vec![fault]))?;
+        .map_err(|fault| SkillWriteError::Faults(vec![fault]))?;
     let side = std::mem::take(&mut parts.side);
     let mut whole = parts.document.clone();
     whole.entries.extend(side);
-    // Fail on a fault other than missing quotes: the rights that it removes must not be written as
-    // if the author had removed them.
+    // Fail on any fault except missing quotes. A faulty skill loses rights, and the output must not
+    // look as if the author had removed them.
     let before = parse_written_skill(file, &parts.write_parts(&whole))?;
     let (document, lost) = open::to_open_document(&whole, &before);
     let written = parts.write_parts(&document);
     let after = parse_written_skill(file, &written)?;
     match open::find_difference(&before, &after, &lost) {
         None => Ok((written, lost)),
-        Some(what) => Err(WriteError::Differs(what)),
+        Some(what) => Err(SkillWriteError::Differs(what)),
     }
 }
 
-/// Parses the output, without a side file. A fault in the output is an error.
-fn parse_written_skill(file: &SkillFile<'_>, written: &str) -> Result<Skill, WriteError> {
+/// Parses `written`, the changed text of a skill file, without the `SKILL.json` next to the file.
+/// Returns an error if the text has a fault.
+fn parse_written_skill(file: &SkillFile<'_>, written: &str) -> Result<Skill, SkillWriteError> {
     let again = SkillFile {
         bytes: written.as_bytes(),
         side: None,
@@ -117,13 +120,13 @@ fn parse_written_skill(file: &SkillFile<'_>, written: &str) -> Result<Skill, Wri
     };
     let skill = again.parse()?;
     match skill.is_restricted {
-        true => Err(WriteError::Faults(skill.diagnostics)),
+        true => Err(SkillWriteError::Faults(skill.diagnostics)),
         false => Ok(skill),
     }
 }
 
 impl SkillFileParts<'_> {
-    /// Returns the complete file, with its front matter replaced by `document`.
+    /// Returns the complete text of the file, with its front matter replaced by `document`.
     fn write_parts(&self, document: &YamlDocument) -> String {
         match &self.front {
             Some(front) => {
@@ -177,7 +180,7 @@ pub fn find_skill_difference(one: &Skill, other: &Skill) -> Option<&'static str>
         .map(|(what, _)| what)
 }
 
-fn text_entry(key: &str, value: &str) -> YamlEntry {
+fn create_text_entry(key: &str, value: &str) -> YamlEntry {
     new_yaml_entry(key, NodeKind::Scalar(value.to_owned(), false))
 }
 

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::model::{Interaction, Invocation, Skill, SkillRequirements};
+use super::super::model::{Interaction, Skill, SkillInvocationRule, SkillRequirements};
 use super::super::parse::claude_tool_names;
 use super::super::scope::ToolPattern;
-use super::{new_yaml_entry, text_entry};
+use super::{create_text_entry, new_yaml_entry};
 use crate::front_matter::{NodeKind, YamlDocument, YamlEntry, YamlNode};
 
 /// Key of `corteza.skill/v1` that the open format cannot express.
@@ -22,7 +22,7 @@ pub struct FormatLoss {
     pub key: &'static str,
     /// Description of the loss.
     pub text: String,
-    /// Whether the key restricts the skill, so that the skill may do more without it.
+    /// Whether the lost key restricts the skill, so that the converted skill may do more.
     pub is_restriction: bool,
 }
 
@@ -43,7 +43,8 @@ const WITHOUT: [&str; 10] = [
 /// Keys in `metadata` under which requirements may be written.
 const REQUIRES: [&str; 2] = ["requires", "rind"];
 
-/// Creates the front matter in the open format, with a list of the keys that are lost.
+/// Converts the front matter to the open Agent Skills format. Also returns a list of the keys that
+/// this format cannot express.
 pub(super) fn to_open_document(
     old: &YamlDocument,
     skill: &Skill,
@@ -65,16 +66,17 @@ pub(super) fn to_open_document(
     };
     if new.get("description").is_none() {
         new.entries
-            .insert(0, text_entry("description", &skill.description));
+            .insert(0, create_text_entry("description", &skill.description));
     }
     if new.get("name").is_none() {
-        new.entries.insert(0, text_entry("name", &skill.label));
+        new.entries
+            .insert(0, create_text_entry("name", &skill.label));
     }
     let flag = |value: bool| NodeKind::Scalar(value.to_string(), true);
-    if old.get("model_invocation").is_some() && skill.invocation != Invocation::Auto {
+    if old.get("model_invocation").is_some() && skill.invocation != SkillInvocationRule::Auto {
         set_document_key(&mut new, "disable-model-invocation", flag(true));
     }
-    if skill.invocation == Invocation::Disabled {
+    if skill.invocation == SkillInvocationRule::Disabled {
         set_document_key(&mut new, "user-invocable", flag(false));
     }
     convert_tool_lists(old, skill, &mut new, &mut lose);
@@ -99,7 +101,7 @@ pub(super) fn to_open_document(
         let names = skill.library_depends.join(", ");
         lose(
             "library_depends",
-            format!("the open format cannot say that the skill needs {names}"),
+            format!("the open format has no key for the plugins that the skill needs: {names}"),
             false,
         );
     }
@@ -120,7 +122,7 @@ pub(super) fn to_open_document(
     if skill.arguments.is_some() {
         let names = &skill.argument_names;
         new.entries.retain(|entry| entry.key != "arguments");
-        if !names.is_empty() && names.iter().all(is_plain_word) {
+        if !names.is_empty() && names.iter().all(is_argument_name) {
             set_document_key(&mut new, "arguments", text_list_node(names));
         }
         lose(
@@ -165,7 +167,7 @@ fn convert_tool_lists(
         .collect();
     if !patterns.is_empty() {
         let text = format!(
-            "other programs do not read `{}`, which is more than a tool's name",
+            "other programs ignore `{}`, because they accept only names of tools, without `*`, `?` or `:`",
             patterns.join("`, `")
         );
         lose("tools.deny", text, true);
@@ -241,8 +243,8 @@ pub(super) fn find_difference(
 ) -> Option<&'static str> {
     let is_lost = |key: &str| lost.iter().any(|lost| lost.key == key);
     let (mut want, mut got) = (before.clone(), after.clone());
-    if want.invocation == Invocation::Disabled {
-        (want.invocation, want.user_invocable) = (Invocation::UserOnly, false);
+    if want.invocation == SkillInvocationRule::Disabled {
+        (want.invocation, want.user_invocable) = (SkillInvocationRule::UserOnly, false);
     }
     if is_lost("tools.allow") {
         want.tools.allow = None;
@@ -251,7 +253,7 @@ pub(super) fn find_difference(
         want.side_effects.clear();
     }
     if is_lost("trust") {
-        // If `trust` is lost, the skill has the trust of the location where it is found.
+        // A skill without `trust` has the trust of the location where it is found.
         want.trust = got.trust;
     }
     if is_lost("interaction") {
@@ -268,7 +270,7 @@ pub(super) fn find_difference(
     }
     if is_lost("arguments.schema") {
         want.arguments = None;
-        if !want.argument_names.iter().all(is_plain_word) {
+        if !want.argument_names.iter().all(is_argument_name) {
             want.argument_names.clear();
         }
     }
@@ -300,7 +302,7 @@ pub(super) fn find_difference(
     super::find_skill_difference(&want, &got)
 }
 
-fn is_plain_word(name: &String) -> bool {
+fn is_argument_name(name: &String) -> bool {
     let is_in_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     !name.is_empty() && name != "ARGUMENTS" && name.chars().all(is_in_name)
 }

@@ -168,7 +168,7 @@ impl BackgroundCommand {
     }
 
     /// Returns the token that stops the command when it is cancelled.
-    pub(in crate::tool) fn cancel(&self) -> &CancellationToken {
+    pub(in crate::tool) fn cancellation_token(&self) -> &CancellationToken {
         &self.cancel
     }
 
@@ -190,7 +190,7 @@ impl BackgroundCommand {
         let n_before = self.n_written.fetch_add(n_new, Ordering::Relaxed);
         if n_before.saturating_add(n_new) > MAX_OUTPUT_BYTES {
             self.stop(&format!(
-                "it wrote more than {} MiB",
+                "the command wrote more than {} MiB",
                 MAX_OUTPUT_BYTES >> 20
             ));
         }
@@ -202,7 +202,7 @@ impl BackgroundCommand {
     pub fn take_output(&self) -> String {
         // Check `is_over` first, so that all text written before the end is in the last output.
         let is_over = !self.is_running();
-        lock(&self.unread).take(is_over)
+        lock(&self.unread).take_new_output(is_over)
     }
 
     /// Returns the number of output lines that the model has not read.

@@ -44,7 +44,7 @@ pub type OnBackgroundEnd = Arc<dyn Fn(&BackgroundCommand, &BackgroundOutcome) + 
 ///
 /// ```
 /// # let commands = rind_lib::tool::background::BackgroundCommands::default();
-/// for command in commands.running() {
+/// for command in commands.running_commands() {
 ///     println!("{} for {} s: {}", command.id(), command.age().as_secs(), command.line());
 /// }
 /// ```
@@ -131,7 +131,7 @@ impl BackgroundCommands {
 
     /// Returns all commands that run, oldest first.
     #[must_use]
-    pub fn running(&self) -> Vec<Arc<BackgroundCommand>> {
+    pub fn running_commands(&self) -> Vec<Arc<BackgroundCommand>> {
         let list = lock(&self.0);
         let running = list.commands.iter().filter(|one| one.is_running());
         running.cloned().collect()
@@ -139,7 +139,7 @@ impl BackgroundCommands {
 
     /// Returns an agent's commands that are running or have ended recently, oldest first.
     #[must_use]
-    pub fn of_agent(&self, agent: &str) -> Vec<Arc<BackgroundCommand>> {
+    pub fn commands_of_agent(&self, agent: &str) -> Vec<Arc<BackgroundCommand>> {
         let list = lock(&self.0);
         let own = list.commands.iter().filter(|one| one.agent() == agent);
         own.cloned().collect()
@@ -149,7 +149,7 @@ impl BackgroundCommands {
     /// Returns the command; `None` if no running command has this id.
     #[must_use]
     pub fn stop(&self, id: &str, why: &str) -> Option<Arc<BackgroundCommand>> {
-        let running = self.running();
+        let running = self.running_commands();
         let found = running.into_iter().find(|one| one.id() == id)?;
         found.stop(why);
         Some(found)
@@ -157,14 +157,14 @@ impl BackgroundCommands {
 
     /// Stops the commands of an agent, and waits at most `PATIENCE` until their processes are gone.
     pub(crate) async fn stop_agent_commands(&self, agent: &str, why: &str) {
-        let mut own = self.running();
+        let mut own = self.running_commands();
         own.retain(|one| one.agent() == agent);
         stop_commands_and_wait(&own, why).await;
     }
 
     /// Stops all commands, refuses new ones, and waits at most `PATIENCE` until the processes are
     /// gone. Returns the ids of the commands that were running.
-    pub(crate) async fn close_commands(&self) -> Vec<String> {
+    pub(crate) async fn stop_all_and_close(&self) -> Vec<String> {
         let running = self.signal_all_to_stop();
         stop_commands_and_wait(&running, SESSION_ENDED).await;
         running.iter().map(|one| one.id().to_owned()).collect()
@@ -174,7 +174,7 @@ impl BackgroundCommands {
     /// that were running.
     fn signal_all_to_stop(&self) -> Vec<Arc<BackgroundCommand>> {
         lock(&self.0).is_closed = true;
-        let running = self.running();
+        let running = self.running_commands();
         running.iter().for_each(|one| one.stop(SESSION_ENDED));
         running
     }
@@ -197,9 +197,9 @@ pub(crate) fn parse_command_number(id: &str) -> Option<u32> {
 }
 
 /// Guard that stops all background commands of a session when it is dropped.
-pub(crate) struct BackgroundGuard(pub(crate) BackgroundCommands);
+pub(crate) struct BackgroundStopGuard(pub(crate) BackgroundCommands);
 
-impl Drop for BackgroundGuard {
+impl Drop for BackgroundStopGuard {
     fn drop(&mut self) {
         self.0.signal_all_to_stop();
     }
@@ -238,12 +238,12 @@ mod tests {
             );
         }
         for n in 0..1000 {
-            commands.running()[0].record_end(end("exit code 0"));
+            commands.running_commands()[0].record_end(end("exit code 0"));
             assert!(begin(&commands).is_ok(), "{n}");
         }
-        assert_eq!(commands.running().len(), MAX_RUNNING);
-        assert!(commands.of_agent("main").len() <= MAX_RUNNING + MAX_ENDED);
-        assert!(commands.of_agent("sub-1").is_empty());
+        assert_eq!(commands.running_commands().len(), MAX_RUNNING);
+        assert!(commands.commands_of_agent("main").len() <= MAX_RUNNING + MAX_ENDED);
+        assert!(commands.commands_of_agent("sub-1").is_empty());
     }
 
     #[test]
@@ -255,8 +255,8 @@ mod tests {
             (one.id(), parse_command_number(one.id())),
             ("bg-8", Some(8))
         );
-        drop(BackgroundGuard(commands.clone()));
-        assert!(one.cancel().is_cancelled());
+        drop(BackgroundStopGuard(commands.clone()));
+        assert!(one.cancellation_token().is_cancelled());
         assert!(begin(&commands).unwrap_err().contains("session has ended"));
     }
 }

@@ -4,7 +4,7 @@
 //! the screen; if a line changes after it was read, it is returned again with all lines after it.
 //! Secrets of the environment are masked, and the end of the output is held back while it may be
 //! the beginning of a secret, so that no secret is split over two answers. Start from
-//! [`UnreadOutput::take`].
+//! [`UnreadOutput::take_new_output`].
 
 use crate::tool::live::len_without_secret_start;
 use crate::tool::process::CapturedOutput;
@@ -17,8 +17,8 @@ const KEPT_BYTES: usize = 128 << 10;
 /// the beginning of a secret.
 const MAX_HELD_BYTES: usize = 8 << 10;
 
-/// Minimum length, in bytes, of the end of a secret that is removed where the text after a gap
-/// begins with it.
+/// Minimum length of an incomplete secret, in bytes. If output was lost, the text after the gap may
+/// begin with the end of a secret; from this length on, that end is removed.
 const LEAST_REST: usize = 3;
 
 /// Beginnings of the first and the last line of a PEM block, which may contain a private key.
@@ -62,9 +62,9 @@ impl UnreadOutput {
 
     /// Returns the output since the last call and marks it as read. If the command has ended
     /// (`is_over`), all output is returned.
-    pub(super) fn take(&mut self, is_over: bool) -> String {
+    pub(super) fn take_new_output(&mut self, is_over: bool) -> String {
         let unread = self.unmasked_output(is_over);
-        let taken = self.mask(&unread);
+        let taken = self.mask_secrets(&unread);
         self.captured.discard_scrolled_text();
         let UnmaskedOutput {
             text, end, n_final, ..
@@ -79,25 +79,25 @@ impl UnreadOutput {
         taken
     }
 
-    /// Returns the same text as [`Self::take`], without marking it as read.
+    /// Returns the same text as [`Self::take_new_output`], without marking it as read.
     pub(super) fn peek(&self, is_over: bool) -> String {
-        self.mask(&self.unmasked_output(is_over))
+        self.mask_secrets(&self.unmasked_output(is_over))
     }
 
     fn unmasked_output(&self, is_over: bool) -> UnmaskedOutput {
-        let (head, n_left_out, tail) = self.captured.scrolled_head_and_tail();
+        let (head, n_left_out, tail) = self.captured.scrolled_off_text();
         let mut text = format!("{}{head}", self.held);
         if n_left_out > 0 {
-            text.truncate(self.end_outside_secrets(&text, text.len()));
+            text.truncate(self.end_before_partial_secret(&text, text.len()));
             text.push_str(&format!("\n[… {n_left_out} bytes left out …]\n"));
-            text.push_str(self.trim_secret_rest(&tail));
+            text.push_str(self.remove_leading_secret_part(&tail));
         }
         let n_final = text.len();
         text.push_str(&self.captured.rows_on_screen());
-        let start = common_lines_len(&self.read_rows, &text);
+        let start = common_prefix_bytes(&self.read_rows, &text);
         let end = match is_over {
             true => text.len(),
-            false => start + self.returnable_output_end(text.get(start..).unwrap_or_default()),
+            false => start + self.find_returnable_output_end(text.get(start..).unwrap_or_default()),
         };
         UnmaskedOutput {
             text,
@@ -110,7 +110,7 @@ impl UnreadOutput {
     /// Returns the offset up to which `text` can be returned while more output may follow. The text
     /// after the offset is the last word of an unfinished line, a possible beginning of a secret,
     /// or a key block without its last line.
-    fn returnable_output_end(&self, text: &str) -> usize {
+    fn find_returnable_output_end(&self, text: &str) -> usize {
         let from = text.floor_char_boundary(text.len().saturating_sub(MAX_HELD_BYTES));
         let last = text.get(from..).unwrap_or_default();
         let mut end = match last.rfind(char::is_whitespace) {
@@ -127,11 +127,12 @@ impl UnreadOutput {
         {
             end = end.min(from + at);
         }
-        self.end_outside_secrets(text, end)
+        self.end_before_partial_secret(text, end)
     }
 
-    /// Returns the last offset in `text`, at most `end`, before which no secret is incomplete.
-    fn end_outside_secrets(&self, text: &str, mut end: usize) -> usize {
+    /// Returns the last offset in `text`, at most `end`, that is not inside a secret or the
+    /// beginning of a secret.
+    fn end_before_partial_secret(&self, text: &str, mut end: usize) -> usize {
         for (_, secret) in &self.secrets {
             let kept = text.get(..end).unwrap_or_default();
             if !kept.ends_with(secret.as_str()) {
@@ -150,7 +151,7 @@ impl UnreadOutput {
 
     /// Removes the end of a secret from the start of `text`, the text after a gap: the secret may
     /// have begun in the bytes that were left out.
-    fn trim_secret_rest<'a>(&self, text: &'a str) -> &'a str {
+    fn remove_leading_secret_part<'a>(&self, text: &'a str) -> &'a str {
         let rests = self.secrets.iter().map(|(_, value)| {
             let ends = value.char_indices().map(|(at, _)| value.get(at..));
             let found = ends.flatten().find(|end| text.starts_with(end));
@@ -160,7 +161,7 @@ impl UnreadOutput {
         text.get(longest.unwrap_or(0)..).unwrap_or_default()
     }
 
-    fn mask(&self, unread: &UnmaskedOutput) -> String {
+    fn mask_secrets(&self, unread: &UnmaskedOutput) -> String {
         let text = unread.text.get(unread.start..unread.end);
         let mut text = text.unwrap_or_default().to_owned();
         for (name, value) in &self.secrets {
@@ -174,11 +175,12 @@ impl UnreadOutput {
 
 /// Returns the length, in bytes, of the lines at the beginning of `text` that equal the lines of
 /// `read`, the rows that the model has read.
-fn common_lines_len(read: &str, text: &str) -> usize {
+fn common_prefix_bytes(read: &str, text: &str) -> usize {
     let lines = read.split_inclusive('\n').zip(text.split_inclusive('\n'));
     let same = lines.take_while(|(read, line)| read == line);
     let n = same.map(|(line, _)| line.len()).sum();
-    // If the unfinished last line begins with the text that was read, count that text too.
+    // If `text` ends with an unfinished line that begins with the rest of `read`, all of `read` is
+    // a common prefix.
     match text.get(n..) {
         Some(rest)
             if !rest.contains('\n') && read.get(n..).is_some_and(|was| rest.starts_with(was)) =>
@@ -201,25 +203,25 @@ mod tests {
     fn each_line_is_given_once_and_a_line_that_changes_is_given_again() {
         let mut output = unread();
         output.push(b"one\n\x1b[31mtwo\x1b[0m\n");
-        assert_eq!(output.take(false), "one\ntwo\n");
-        assert_eq!(output.take(false), "");
+        assert_eq!(output.take_new_output(false), "one\ntwo\n");
+        assert_eq!(output.take_new_output(false), "");
         output.push(b"10 % of");
-        assert_eq!(output.take(false), "10 % ");
-        assert_eq!(output.take(false), "");
+        assert_eq!(output.take_new_output(false), "10 % ");
+        assert_eq!(output.take_new_output(false), "");
         output.push(b" it\r20 % of it\n");
-        assert_eq!(output.take(false), "20 % of it\n");
+        assert_eq!(output.take_new_output(false), "20 % of it\n");
         for n in 0..200 {
             output.push(format!("{n}\n").as_bytes());
         }
-        let lines = output.take(false);
+        let lines = output.take_new_output(false);
         assert!(
             lines.starts_with("0\n1\n") && lines.ends_with("199\n"),
             "{lines}"
         );
         output.push(b"end");
         assert_eq!(output.peek(true), "end");
-        assert_eq!(output.take(true), "end");
-        assert_eq!(output.take(true), "");
+        assert_eq!(output.take_new_output(true), "end");
+        assert_eq!(output.take_new_output(true), "");
     }
 
     #[test]
@@ -228,10 +230,10 @@ mod tests {
         for cut in 1..whole.len() {
             let mut output = unread();
             output.push(&whole.as_bytes()[..cut]);
-            let mut given = output.take(false);
+            let mut given = output.take_new_output(false);
             assert!(!given.contains("hunter2 h"), "{cut}: {given}");
             output.push(&whole.as_bytes()[cut..]);
-            given.push_str(&output.take(false));
+            given.push_str(&output.take_new_output(false));
             assert!(
                 given.contains("[secret masked: TOKEN] end\n"),
                 "{cut}: {given}"
@@ -241,12 +243,12 @@ mod tests {
         // A key that is recognized by its form is not split over two answers either.
         let mut output = unread();
         output.push(b"id AKIAIOSF");
-        assert_eq!(output.take(false), "id ");
+        assert_eq!(output.take_new_output(false), "id ");
         output.push(b"ODNN7EXAMPLF\n-----BEGIN KEY-----\nabc\n");
-        assert_eq!(output.take(false), "id AKIAIOSFODNN7EXAMPLF\n");
+        assert_eq!(output.take_new_output(false), "id AKIAIOSFODNN7EXAMPLF\n");
         output.push(b"def\n-----END KEY-----\n");
         let key = "-----BEGIN KEY-----\nabc\ndef\n-----END KEY-----\n";
-        assert_eq!(output.take(false), key);
+        assert_eq!(output.take_new_output(false), key);
     }
 
     #[test]
@@ -255,7 +257,7 @@ mod tests {
         output.push(b"first\n");
         output.push(&b"hunter2 hunter2".repeat(100_000));
         output.push(b"\nlast\n");
-        let given = output.take(false);
+        let given = output.take_new_output(false);
         assert!(given.len() < 2 * KEPT_BYTES + (1 << 20), "{}", given.len());
         assert!(given.starts_with("first\n") && given.ends_with("last\n"));
         assert!(given.contains("bytes left out") && !given.contains("hunter"));

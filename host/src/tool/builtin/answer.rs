@@ -6,7 +6,7 @@
 
 use super::super::ToolOutput;
 use super::super::process::confine::Confinement;
-use super::super::process::{Ending, Finished};
+use super::super::process::{Finished, ProcessEnding};
 use super::cause::{describe_file_limit, find_failure_cause};
 
 /// Number of the signal (SIGXFSZ) that ends a program which exceeds the file size limit, on Linux.
@@ -51,7 +51,7 @@ impl CommandAnswer<'_> {
         };
         let cause = self.describe_likely_cause(&content);
         let mut content = append_refusal_notes(content, self.refused);
-        let cleaned = finished.stdout.cleaned_bytes();
+        let cleaned = finished.stdout.n_removed_bytes();
         if cleaned >= SAID_BYTES {
             content.push_str(&format!(
                 "[left out: {cleaned} bytes of terminal control sequences and overwritten lines]\n"
@@ -64,21 +64,24 @@ impl CommandAnswer<'_> {
         content.push_str(&format!("[{ending}{background}]"));
         ToolOutput {
             content: content.into(),
-            is_error: finished.ending != Ending::Exited(0) || !self.refused.is_empty(),
+            is_error: finished.ending != ProcessEnding::Exited(0) || !self.refused.is_empty(),
             ..ToolOutput::default()
         }
     }
 
-    /// Returns a line that names the limit or the confinement as the likely cause, if the command
-    /// failed.
+    /// Returns a line that names the likely cause of a failed command: a limit, such as that on
+    /// file sizes, or the confinement. `None` if neither is likely.
     fn describe_likely_cause(&self, content: &str) -> Option<String> {
         match self.finished.ending {
-            Ending::Signaled(SIGXFSZ) => {}
-            Ending::Exited(code) if code == SIGNALED + SIGXFSZ => {}
-            Ending::Exited(0) | Ending::Deadline | Ending::Cancelled | Ending::Exceeded(_) => {
+            ProcessEnding::Signaled(SIGXFSZ) => {}
+            ProcessEnding::Exited(code) if code == SIGNALED + SIGXFSZ => {}
+            ProcessEnding::Exited(0)
+            | ProcessEnding::Deadline
+            | ProcessEnding::Cancelled
+            | ProcessEnding::Exceeded(_) => {
                 return None;
             }
-            Ending::Exited(_) | Ending::Signaled(_) => {
+            ProcessEnding::Exited(_) | ProcessEnding::Signaled(_) => {
                 return self
                     .confine
                     .and_then(|confinement| find_failure_cause(content, confinement));
@@ -91,13 +94,13 @@ impl CommandAnswer<'_> {
 
 /// Describes how a command ended. `seconds` is its deadline. `cancelled` is the reason why it was
 /// cancelled, if it was.
-pub(super) fn describe_ending(ending: Ending, seconds: u64, cancelled: &str) -> String {
+pub(super) fn describe_ending(ending: ProcessEnding, seconds: u64, cancelled: &str) -> String {
     match ending {
-        Ending::Exited(code) => format!("exit code {code}"),
-        Ending::Signaled(signal) => format!("ended by signal {signal}"),
-        Ending::Deadline => format!("stopped: it ran longer than {seconds} s"),
-        Ending::Cancelled => format!("stopped: {cancelled}"),
-        Ending::Exceeded(limit) => format!("stopped: {limit}"),
+        ProcessEnding::Exited(code) => format!("exit code {code}"),
+        ProcessEnding::Signaled(signal) => format!("ended by signal {signal}"),
+        ProcessEnding::Deadline => format!("stopped: it ran longer than {seconds} s"),
+        ProcessEnding::Cancelled => format!("stopped: {cancelled}"),
+        ProcessEnding::Exceeded(limit) => format!("stopped: {limit}"),
     }
 }
 

@@ -18,7 +18,7 @@ use super::{build_tool_spec, run_until_cancelled};
 use crate::message::{EffectClass, ToolSpec};
 use crate::text::clean_line;
 
-/// Maximum time that a call may wait for a command, in seconds.
+/// Maximum time that a call may wait for a background command, in seconds.
 const MAX_WAIT_SECONDS: u64 = 600;
 
 /// Maximum time that a call waits for the end of a command that it stops: a little longer than the
@@ -72,7 +72,7 @@ async fn answer_background_call(asked: Arguments, ctx: &ToolCtx) -> ToolOutput {
     let Some(id) = &asked.id else {
         return ToolOutput::ok(list_background_commands(commands, agent));
     };
-    let own = commands.of_agent(agent);
+    let own = commands.commands_of_agent(agent);
     let Some(command) = own.into_iter().find(|one| one.id() == id) else {
         return ToolOutput::error(format!(
             "there is no command `{}` in the background: commands end with the program, and ended ones are forgotten \
@@ -108,7 +108,8 @@ async fn wait_for_end_or_text(command: &BackgroundCommand, seconds: u64, until: 
 /// the answer to the call that started the command.
 pub(super) fn format_background_answer(command: &BackgroundCommand, is_start: bool) -> String {
     let id = command.id();
-    // Read the end before the output. If the command ends in between, the next answer reports it.
+    // Read the outcome of the command before its output. If the command ends in between, the next
+    // answer reports the end.
     let end = command.end();
     let mut text = command.take_output();
     if !text.is_empty() && !text.ends_with('\n') {
@@ -147,7 +148,7 @@ fn list_background_commands(commands: &BackgroundCommands, agent: &str) -> Strin
             command.line()
         )
     };
-    let lines: Vec<String> = commands.of_agent(agent).iter().map(line).collect();
+    let lines: Vec<String> = commands.commands_of_agent(agent).iter().map(line).collect();
     match lines.is_empty() {
         true => "no command runs in the background".to_owned(),
         false => lines.join("\n"),

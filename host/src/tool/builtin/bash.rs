@@ -19,14 +19,17 @@ use super::super::background::MAX_AGE;
 use super::super::command::Command;
 use super::super::live::LiveOutput;
 use super::super::process::confine::Confinement;
-use super::super::process::{Finished, OnBytes, Process, SpawnError, Streams};
-use super::super::repository::{CommandRecord, RepositoryBefore, check_interrupted_commands};
+use super::super::process::{Finished, OnBytes, OutputPipes, Process, SpawnError};
+use super::super::repository::{CommandRecord, RepositoryFilesBefore, check_interrupted_commands};
 use super::super::subject::{Subject, WorkspacePath};
 use super::super::workspace::Workspace;
 use super::super::{Tool, ToolCtx, ToolOutput};
 use super::answer::{CommandAnswer, append_refusal_notes};
 use super::in_background::{StartedCommand, run_in_background, run_with_shell};
-use super::{Commands, Confining, ProcessContainment, build_tool_spec, run_with_arguments};
+use super::{
+    CommandConfinementMode, CommandEnvironment, ProcessContainment, build_tool_spec,
+    run_with_arguments,
+};
 use crate::message::{EffectClass, ToolSpec};
 
 /// Default deadline, if the call does not set one.
@@ -62,14 +65,14 @@ struct Arguments {
 pub struct Bash {
     spec: ToolSpec,
     workspace: Arc<Workspace>,
-    commands: Commands,
+    commands: CommandEnvironment,
     may: Arc<[String]>,
 }
 
 impl Bash {
     /// Creates the tool for this workspace.
     #[must_use]
-    pub fn new(workspace: Arc<Workspace>, commands: impl Into<Commands>) -> Self {
+    pub fn new(workspace: Arc<Workspace>, commands: impl Into<CommandEnvironment>) -> Self {
         let commands = commands.into();
         let mut description = "Runs a shell command in the workspace folder and answers with its output, standard error \
                                included, and its exit code. There is no input and no terminal. When the command ends, \
@@ -100,15 +103,15 @@ impl Bash {
             ));
         }
         let may = match &commands.confining {
-            Confining::Unconfined { why, .. } => {
+            CommandConfinementMode::Unconfined { why, .. } => {
                 let words = "do everything that you can, with your keys, your files and the network: nothing confines it";
                 [format!("{words} ({why})")].into()
             }
-            Confining::Free
-            | Confining::Kept(_)
-            | Confining::Confined(_)
-            | Confining::Refused(_)
-            | Confining::RetriedConfinement(_) => Arc::default(),
+            CommandConfinementMode::Free
+            | CommandConfinementMode::Kept(_)
+            | CommandConfinementMode::Confined(_)
+            | CommandConfinementMode::Refused(_)
+            | CommandConfinementMode::RetryingConfinement(_) => Arc::default(),
         };
         Self {
             spec: build_tool_spec::<Arguments>("bash", &description, EffectClass::Execute),
@@ -160,10 +163,12 @@ impl Bash {
             .timeout_seconds
             .unwrap_or(DEFAULT_DEADLINE_SECONDS)
             .clamp(1, MAX_DEADLINE_SECONDS);
-        let secrets = self.commands.env.secrets();
+        let secrets = self.commands.env.secret_variables();
         let process = Process {
             deadline: Duration::from_secs(seconds),
-            on_bytes: ctx.open_live().map(|live| forward_output(live, &secrets)),
+            on_bytes: ctx
+                .open_live_output()
+                .map(|live| forward_output(live, &secrets)),
             ..self.build_command_process(asked.command, confine, keeper)
         };
         let confine = process.confine.clone();
@@ -171,7 +176,7 @@ impl Bash {
         let _stop_on_drop = cancel.clone().drop_guard();
         // Spawn a separate task: if this future is dropped, the task still stops the command and
         // checks the files that the command left.
-        let (result, refused) = match tokio::spawn(run_and_scan(process, cancel)).await {
+        let (result, refused) = match tokio::spawn(run_and_check_leftovers(process, cancel)).await {
             Ok(Ok(ended)) => ended,
             Ok(Err(why)) => return ToolOutput::error(format!("`bash` is refused: {why}")),
             Err(error) => {
@@ -206,7 +211,7 @@ impl Bash {
         Process {
             args: vec![OsString::from("-c"), command.into()],
             env: self.commands.env.environment(),
-            streams: Streams::Merged,
+            streams: OutputPipes::Merged,
             capture_bytes: CAP_BYTES,
             confine,
             keeper,
@@ -230,7 +235,7 @@ impl Bash {
                 "`background` is refused: this call belongs to no session that could end the command; run it without",
             );
         };
-        let secrets = self.commands.env.secrets();
+        let secrets = self.commands.env.secret_variables();
         let agent = &ctx.caller.context.agent;
         let command = match commands.register_command(agent, &asked.command, &secrets) {
             Ok(command) => command,
@@ -240,13 +245,13 @@ impl Bash {
         let process = Process {
             deadline: limit.unwrap_or(MAX_AGE).min(MAX_AGE),
             on_bytes: Some(command.on_bytes()),
-            // The output is collected in `on_bytes`.
+            // Capture nothing here, because the callback `on_bytes` collects the output.
             capture_bytes: 0,
             ..self.build_command_process(asked.command, confine, keeper)
         };
         let started = StartedCommand::new(command.clone(), commands.clone());
         tokio::spawn(run_in_background(process, command));
-        started.answer_start(&ctx.cancel).await
+        started.answer_after_start(&ctx.cancel).await
     }
 }
 
@@ -258,18 +263,18 @@ fn forward_output(live: Arc<LiveOutput>, secrets: &[(String, String)]) -> OnByte
 
 /// Search for files that a program leaves in its writable directories and that git would run.
 /// `None` if the program is not confined.
-pub(crate) struct LeftFilesSearch(Option<BeforeCommandState>);
+pub(crate) struct LeftoverFilesSearch(Option<StateBeforeCommand>);
 
-/// State of the directories before a command, and the record of that state on disk, which remains
-/// if Rind is killed.
-struct BeforeCommandState {
-    before: RepositoryBefore,
+/// Files of git repositories before a command, and the record of them on disk, which remains if
+/// Rind is killed.
+struct StateBeforeCommand {
+    before: RepositoryFilesBefore,
     record: Option<CommandRecord>,
-    /// Notes about files that commands interrupted earlier had left, one line per file.
+    /// Notes about files that earlier, interrupted commands had left, one line per file.
     earlier: Vec<String>,
 }
 
-impl LeftFilesSearch {
+impl LeftoverFilesSearch {
     /// Records the state of the directories that a program in `root` may change, and first searches
     /// for files of commands that were interrupted earlier. Does nothing if the program is not
     /// confined. Before `deadline` has passed, the program must have ended or [`Self::rescan`] must
@@ -292,14 +297,14 @@ impl LeftFilesSearch {
         let records = confinement.records.clone();
         let started = tokio::task::spawn_blocking(move || {
             let Some(records) = records else {
-                return Ok(BeforeCommandState {
-                    before: RepositoryBefore::scan_before(&folders),
+                return Ok(StateBeforeCommand {
+                    before: RepositoryFilesBefore::scan_before(&folders),
                     record: None,
                     earlier: Vec::new(),
                 });
             };
             let earlier = check_interrupted_commands(&records);
-            let before = RepositoryBefore::scan_before(&folders);
+            let before = RepositoryFilesBefore::scan_before(&folders);
             let record = CommandRecord::create(&records, &before, deadline).map_err(|error| {
                 let why = format!(
                     "the state of the repositories in the workspace cannot be recorded in {} ({error}), and without the \
@@ -310,7 +315,7 @@ impl LeftFilesSearch {
                 // Report the renamed files of earlier commands, although this command does not run.
                 append_refusal_notes(why, &earlier)
             })?;
-            Ok(BeforeCommandState {
+            Ok(StateBeforeCommand {
                 before,
                 record: Some(record),
                 earlier,
@@ -322,8 +327,9 @@ impl LeftFilesSearch {
         }
     }
 
-    /// Renames the files that the running program has created so far and that git would run. Renews
-    /// the record for another `period`. Returns a line for each file.
+    /// Renames the files that the running program has created so far and that git would run, such
+    /// as hooks. Replaces the command's record on disk by one that is valid for another `period`.
+    /// Returns a line for each renamed file.
     pub(super) async fn rescan(
         self,
         confine: &Confinement,
@@ -353,7 +359,7 @@ impl LeftFilesSearch {
 
     /// Renames the files that the program left and that git would run, and removes the record.
     /// Returns a line for each file.
-    pub(crate) async fn rename_left_files(self) -> Vec<String> {
+    pub(crate) async fn rename_dangerous_files(self) -> Vec<String> {
         let Some(started) = self.0 else {
             return Vec::new();
         };
@@ -373,15 +379,15 @@ impl LeftFilesSearch {
 
 /// Runs the command, then renames the files that the command left and that git would run. The error
 /// is the reason why the command was not started.
-async fn run_and_scan(
+async fn run_and_check_leftovers(
     process: Process,
     cancel: CancellationToken,
 ) -> Result<(Result<Finished, SpawnError>, Vec<String>), String> {
     let look =
-        LeftFilesSearch::scan_before(&process.cwd, process.confine.as_ref(), process.deadline)
+        LeftoverFilesSearch::scan_before(&process.cwd, process.confine.as_ref(), process.deadline)
             .await?;
     let result = run_with_shell(process, &cancel).await;
-    Ok((result, look.rename_left_files().await))
+    Ok((result, look.rename_dangerous_files().await))
 }
 
 impl Tool for Bash {
@@ -395,7 +401,7 @@ impl Tool for Bash {
 
     fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
         let command = arguments.get("command").and_then(Value::as_str);
-        let command = Command::read(command.unwrap_or_default());
+        let command = Command::parse(command.unwrap_or_default());
         let command = command.resolve_redirections(|path| self.resolve_path(path));
         Box::pin(std::future::ready(Subject::Command(command)))
     }

@@ -55,7 +55,8 @@ const REFUSED: &[&str] = &[
 /// Messages, in lower case, of a write to a read-only file system.
 const READ_ONLY: &[&str] = &["read-only file system", "erofs"];
 
-/// Messages, in lower case, of a file that does not exist or that commands cannot see.
+/// Fragments, in lower case, of error messages about a file that does not exist or that the
+/// confinement hides from commands.
 const NOT_THERE: &[&str] = &["no such file or directory", "enoent"];
 
 const CHANGE_HINT: &str = "commands may change only the workspace, without the settings and hooks of its repository, and $TMPDIR; `write` in \
@@ -70,13 +71,13 @@ pub(super) fn find_failure_cause(content: &str, confinement: &Confinement) -> Op
     if let Some(limit) = describe_hit_limit(&lower, &confinement.limits) {
         return Some(format!("[limit: {limit}]"));
     }
-    if !confinement.network && contains_any(&lower, NO_NETWORK) {
+    if !confinement.network && contains_any_word(&lower, NO_NETWORK) {
         return Some(
             "[sandbox: commands have no network; `network = true` in [sandbox] of config.toml allows it]"
                 .to_owned(),
         );
     }
-    if !confinement.network && contains_any(&lower, CONNECTION_REFUSED) {
+    if !confinement.network && contains_any_word(&lower, CONNECTION_REFUSED) {
         return Some(
             "[sandbox: commands have no network and do not reach 127.0.0.1 of this machine; `network = true` in [sandbox] of \
              config.toml allows it]"
@@ -88,11 +89,11 @@ pub(super) fn find_failure_cause(content: &str, confinement: &Confinement) -> Op
     let hint = last
         .lines()
         .rev()
-        .find_map(|line| folder_hint(line, confinement))?;
+        .find_map(|line| blocked_folder_hint(line, confinement))?;
     Some(format!("[sandbox: {hint}]"))
 }
 
-fn contains_any(text: &str, words: &[&str]) -> bool {
+fn contains_any_word(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
@@ -117,10 +118,12 @@ fn describe_hit_limit(lower: &str, limits: &Limits) -> Option<String> {
         "filesize limit exceeded",
     ];
     let is_full = ["resource temporarily unavailable", "os error 11", "eagain"];
-    if contains_any(lower, &is_file) {
+    if contains_any_word(lower, &is_file) {
         return Some(describe_file_limit(Some(limits)));
     }
-    if contains_any(lower, &is_full) && contains_any(lower, &["fork", "thread", "spawn", "clone"]) {
+    if contains_any_word(lower, &is_full)
+        && contains_any_word(lower, &["fork", "thread", "spawn", "clone"])
+    {
         return Some(format!(
             "a command may have {} processes and threads (`processes` in [sandbox] of config.toml)",
             limits.processes
@@ -136,11 +139,11 @@ fn describe_hit_limit(lower: &str, limits: &Limits) -> Option<String> {
 
 /// Explains a message about a file that commands cannot read or change; `None` for any other
 /// message.
-fn folder_hint(line: &str, confinement: &Confinement) -> Option<String> {
+fn blocked_folder_hint(line: &str, confinement: &Confinement) -> Option<String> {
     let lower = line.to_lowercase();
-    let is_read_only = contains_any(&lower, READ_ONLY);
-    let is_refused = contains_any(&lower, REFUSED);
-    if !is_read_only && !is_refused && !contains_any(&lower, NOT_THERE) {
+    let is_read_only = contains_any_word(&lower, READ_ONLY);
+    let is_refused = contains_any_word(&lower, REFUSED);
+    if !is_read_only && !is_refused && !contains_any_word(&lower, NOT_THERE) {
         return None;
     }
     let is_in = |paths: &[std::path::PathBuf], path: &Path| {

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use super::super::process::VariablesToPass;
 use super::super::process::confine::Confinement;
-use super::RetriedConfinement;
+use super::RetryingConfinement;
 
 /// Confinement and environment of commands and scripts. By default, they run unconfined and with
 /// the usual environment variables.
 #[derive(Clone, Debug, Default)]
-pub struct Commands {
+pub struct CommandEnvironment {
     /// Confinement by the kernel, or the reason why there is none.
-    pub confining: Confining,
+    pub confining: CommandConfinementMode,
     /// Additional environment variables.
     pub env: VariablesToPass,
     /// Shell that runs the command with `-c`. Default: `bash`, or `sh` if there is no `bash`.
@@ -21,7 +21,7 @@ pub struct Commands {
 
 /// Way in which commands are confined to the workspace, if they are.
 #[derive(Clone, Debug, Default)]
-pub enum Confining {
+pub enum CommandConfinementMode {
     /// No confinement, as requested.
     #[default]
     Free,
@@ -34,31 +34,31 @@ pub enum Confining {
     Unconfined {
         /// Reason why commands are not confined.
         why: String,
-        /// Path of Rind's own binary, which ends the command's processes as in [`Self::Kept`];
-        /// `None` if nothing ends them.
+        /// Path of Rind's own binary, which runs as a helper that ends the command's processes, as
+        /// in [`Self::Kept`]; `None` if nothing ends them.
         keeper: Option<PathBuf>,
     },
     /// Commands are refused, because they cannot be confined for this reason.
     Refused(String),
     /// Confinement whose setup has failed. Each call tries the setup again and is refused if it
     /// still fails.
-    RetriedConfinement(RetriedConfinement),
+    RetryingConfinement(RetryingConfinement),
 }
 
-impl Confining {
+impl CommandConfinementMode {
     /// Returns the confinement in force, or the one that applies once a retry of the setup
     /// succeeds; `None` if commands run unconfined or not at all.
     pub(super) fn wanted_confinement(&self) -> Option<&Confinement> {
         match self {
             Self::Confined(confinement) => Some(confinement),
-            Self::RetriedConfinement(retried) => Some(retried.wanted_confinement()),
+            Self::RetryingConfinement(retried) => Some(retried.wanted_confinement()),
             Self::Free | Self::Kept(_) | Self::Unconfined { .. } | Self::Refused(_) => None,
         }
     }
 }
 
-impl From<Confining> for Commands {
-    fn from(confining: Confining) -> Self {
+impl From<CommandConfinementMode> for CommandEnvironment {
+    fn from(confining: CommandConfinementMode) -> Self {
         Self {
             confining,
             ..Self::default()
@@ -74,42 +74,44 @@ pub(crate) struct ProcessContainment {
     pub(crate) keeper: Option<PathBuf>,
 }
 
-impl Commands {
+impl CommandEnvironment {
     /// Settings for commands that the user types: they run in the user's own shell, with all
     /// variables and rights of the user. The binary at `keeper` ends the processes that the
     /// commands leave running.
     #[must_use]
     pub fn for_user_shell(keeper: Option<PathBuf>, shell: Option<OsString>) -> Self {
         Self {
-            confining: keeper.map_or(Confining::Free, Confining::Kept),
+            confining: keeper.map_or(CommandConfinementMode::Free, CommandConfinementMode::Kept),
             env: VariablesToPass::all_variables(),
             shell,
         }
     }
 
-    /// Returns the confinement and the keeper for a program that runs with these settings. The
-    /// error is the reason why the program must not run, worded as the predicate of a sentence that
-    /// begins with "commands".
+    /// Returns the confinement of a program that runs with these settings, and the path of the
+    /// binary that ends its processes (the keeper). The error is the reason why the program must
+    /// not run, worded as the predicate of a sentence that begins with "commands".
     pub(crate) async fn process_containment(&self) -> Result<ProcessContainment, String> {
         let (confine, keeper) = match self.confining.clone() {
-            Confining::Free => (None, None),
-            Confining::Kept(keeper) => (None, Some(keeper)),
-            Confining::Unconfined { keeper, .. } => (None, keeper),
-            Confining::Confined(confinement) => (Some(confinement), None),
-            Confining::Refused(why) => {
+            CommandConfinementMode::Free => (None, None),
+            CommandConfinementMode::Kept(keeper) => (None, Some(keeper)),
+            CommandConfinementMode::Unconfined { keeper, .. } => (None, keeper),
+            CommandConfinementMode::Confined(confinement) => (Some(confinement), None),
+            CommandConfinementMode::Refused(why) => {
                 return Err(format!(
                     "must run confined, and this machine cannot do it: {why}. `bash = \"off\"` in [sandbox] of config.toml runs \
                      them with all rights of the user"
                 ));
             }
-            Confining::RetriedConfinement(retried) => match retried.confinement().await {
-                Ok(confinement) => (Some(confinement), None),
-                Err(obstacle) => {
-                    return Err(format!(
-                        "must run confined, but the confinement cannot be set up: {obstacle}. The next call tries again"
-                    ));
+            CommandConfinementMode::RetryingConfinement(retried) => {
+                match retried.confinement().await {
+                    Ok(confinement) => (Some(confinement), None),
+                    Err(obstacle) => {
+                        return Err(format!(
+                            "must run confined, but the confinement cannot be set up: {obstacle}. The next call tries again"
+                        ));
+                    }
                 }
-            },
+            }
         };
         Ok(ProcessContainment { confine, keeper })
     }

@@ -12,7 +12,7 @@ use super::super::workspace::{ExpectedFile, Workspace, WorkspaceError};
 use super::super::{FileChange, SharedTool, ToolOutput};
 use super::edit_text::{TextChange, TextReplacement, replace_text};
 use super::stale::{self, CAP_BYTES};
-use super::{FileCall, FileTool, format_count, new_file_tool};
+use super::{FileTool, FileToolCall, format_count, new_file_tool};
 use crate::message::EffectClass;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -55,7 +55,11 @@ fn find_replaced_lines(
 ) -> Result<Option<String>, WorkspaceError> {
     let content = workspace.read(&asked.path, CAP_BYTES)?;
     let change = match plan_edit(content, asked) {
-        Err(why) => return Ok(Some(format!("nothing will change: {why}"))),
+        Err(why) => {
+            return Ok(Some(format!(
+                "the edit will fail and change nothing: {why}"
+            )));
+        }
         Ok(EditPlan { change, .. }) => change,
     };
     let (first, last) = change.lines;
@@ -92,7 +96,7 @@ fn preview_edit(
 /// text cannot be replaced.
 fn check_edit(
     workspace: &Workspace,
-    call: &FileCall,
+    call: &FileToolCall,
     asked: &Arguments,
 ) -> Result<Option<String>, WorkspaceError> {
     let path = &asked.path;
@@ -103,17 +107,17 @@ fn check_edit(
     }
     Ok(plan_edit(content, asked)
         .err()
-        .map(|why| unchanged_error(path, &why)))
+        .map(|why| format_unchanged_error(path, &why)))
 }
 
 /// Formats the error for an edit that was not made, from the reason `why`.
-fn unchanged_error(path: &str, why: &str) -> String {
+fn format_unchanged_error(path: &str, why: &str) -> String {
     format!("`{path}` is unchanged: {why}")
 }
 
 fn stale_refusal(
     workspace: &Workspace,
-    call: &FileCall,
+    call: &FileToolCall,
     path: &str,
     version: FileVersion,
 ) -> Option<String> {
@@ -122,7 +126,7 @@ fn stale_refusal(
     checked.err().map(|why| stale::stale_refusal(path, why))
 }
 
-/// An edit that was not written yet, with the bytes that the file will have.
+/// Edit that is not written yet, with the bytes that the file will have.
 struct EditPlan {
     change: TextChange,
     bytes: Vec<u8>,
@@ -156,7 +160,7 @@ fn plan_edit(content: Vec<u8>, asked: &Arguments) -> Result<EditPlan, String> {
 
 fn edit_file(
     workspace: &Workspace,
-    call: &FileCall,
+    call: &FileToolCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let path = &asked.path;
@@ -167,7 +171,7 @@ fn edit_file(
     }
     let plan = match plan_edit(content, asked) {
         Ok(plan) => plan,
-        Err(why) => return Ok(ToolOutput::error(unchanged_error(path, &why))),
+        Err(why) => return Ok(ToolOutput::error(format_unchanged_error(path, &why))),
     };
     let expected = ExpectedFile::Version {
         version,
@@ -177,7 +181,7 @@ fn edit_file(
         workspace.write_expected_file(path, &plan.bytes, expected, call.recorder.as_deref())?;
     if let Some(known) = &call.known {
         let place = stale::known_file_key(workspace, path);
-        known.note_edited(&call.id, place, FileVersion::from_content(&plan.bytes));
+        known.record_partial_edit(&call.id, place, FileVersion::from_content(&plan.bytes));
     }
     let places = format_count(plan.change.n_places, "place");
     let snippet = match plan.encoding {
@@ -185,7 +189,7 @@ fn edit_file(
         _ => plan.change.snippet,
     };
     let mut text = format!("edited `{path}` in {places}\n{snippet}");
-    let encoded = (!plan.encoding.is_plain())
+    let encoded = (!plan.encoding.is_utf8_without_bom())
         .then(|| format!("encoded as {}, as before", plan.encoding.encoding_name()));
     for note in encoded.into_iter().chain(written.result_note()) {
         text.push_str(&format!("[{note}]\n"));

@@ -71,7 +71,7 @@ pub(super) fn replace_text(
         false => (flat_old, flat_new),
     };
     let places = find_match_offsets(&text.text, &old, asked.is_everywhere)
-        .map_err(|why| why.unwrap_or_else(|| not_found_error(&text.text, &old)))?;
+        .map_err(|why| why.unwrap_or_else(|| old_text_not_found_error(&text.text, &old)))?;
     let mut changed = String::with_capacity(content.len() + new.len());
     let mut first = None;
     let mut rest = 0;
@@ -96,7 +96,7 @@ pub(super) fn replace_text(
     })
 }
 
-fn not_found_error(text: &str, old: &str) -> String {
+fn old_text_not_found_error(text: &str, old: &str) -> String {
     match describe_near_miss(text, old) {
         Some(near) => format!("old_text is not in the file. {near}"),
         None => "old_text is not in the file, nor is a similar text. It must match exactly, white space included; read the file again"

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::ToolOutput;
 use super::super::background::{BackgroundCommand, BackgroundCommands, BackgroundOutcome};
-use super::super::process::{Ending, Finished, Process, SpawnError};
-use super::LeftFilesSearch;
+use super::super::process::{Finished, Process, ProcessEnding, SpawnError};
+use super::LeftoverFilesSearch;
 use super::answer::describe_ending;
 use super::background::format_background_answer;
 use super::cause::find_failure_cause;
@@ -28,8 +28,8 @@ const LOOK_PERIOD: Duration = Duration::from_secs(300);
 /// Number of lines at the end of the output that are searched for the cause of a failure.
 const LAST_LINES: usize = 40;
 
-/// A command that was started and whose id the model does not know yet. If this is dropped before
-/// the call is answered, the command is stopped, because the model could not refer to it.
+/// A command that was started and whose id the model does not know yet. If this value is dropped
+/// before the call is answered, the command is stopped, because the model could not refer to it.
 pub(super) struct StartedCommand {
     command: Arc<BackgroundCommand>,
     commands: BackgroundCommands,
@@ -45,9 +45,9 @@ impl StartedCommand {
         }
     }
 
-    /// Waits at most `START_WATCH` for the end of the command, then answers with its output and
-    /// state.
-    pub(super) async fn answer_start(mut self, cancel: &CancellationToken) -> ToolOutput {
+    /// Waits at most `START_WATCH` for the end of the command, then returns its output and state as
+    /// the result of the call.
+    pub(super) async fn answer_after_start(mut self, cancel: &CancellationToken) -> ToolOutput {
         tokio::select! {
             _ = self.command.wait_ended() => {}
             () = tokio::time::sleep(START_WATCH) => {}
@@ -80,22 +80,23 @@ pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundC
     let _lost = CommandEndGuard(&command);
     let seconds = process.deadline.as_secs();
     let confine = process.confine.clone();
-    let (result, refused) = match run_and_scan(process, command.cancel()).await {
-        Ok(ended) => ended,
-        Err(why) => return command.record_end(BackgroundOutcome::start_failure(&why)),
-    };
+    let (result, refused) =
+        match run_and_check_leftovers(process, command.cancellation_token()).await {
+            Ok(ended) => ended,
+            Err(why) => return command.record_end(BackgroundOutcome::start_failure(&why)),
+        };
     let after = command.started().elapsed();
     command.record_end(match result {
         Ok(finished) => {
             let why = command.stop_reason().unwrap_or_default();
-            let is_failure = matches!(finished.ending, Ending::Exited(code) if code != 0);
+            let is_failure = matches!(finished.ending, ProcessEnding::Exited(code) if code != 0);
             let cause = confine.filter(|_| is_failure).and_then(|confinement| {
                 find_failure_cause(&command.last_lines(LAST_LINES).join("\n"), &confinement)
             });
             BackgroundOutcome {
                 cause,
                 words: describe_ending(finished.ending, seconds, &why),
-                is_success: finished.ending == Ending::Exited(0) && refused.is_empty(),
+                is_success: finished.ending == ProcessEnding::Exited(0) && refused.is_empty(),
                 after,
                 refused,
                 is_started: true,
@@ -105,8 +106,8 @@ pub(super) async fn run_in_background(process: Process, command: Arc<BackgroundC
     });
 }
 
-/// Records an end when dropped, so that a command whose task is dropped or panics does not count as
-/// running forever.
+/// Guard that records the end of the command when it is dropped, so that a command whose task is
+/// dropped or panics does not count as running forever.
 struct CommandEndGuard<'a>(&'a BackgroundCommand);
 
 impl Drop for CommandEndGuard<'_> {
@@ -124,13 +125,13 @@ impl Drop for CommandEndGuard<'_> {
 
 /// Runs the process. Every `LOOK_PERIOD` and after the end, renames the files that the process left
 /// and that git would run.
-async fn run_and_scan(
+async fn run_and_check_leftovers(
     process: Process,
     cancel: &CancellationToken,
 ) -> Result<(Result<Finished, SpawnError>, Vec<String>), String> {
     let confine = process.confine.clone();
     let mut look =
-        LeftFilesSearch::scan_before(&process.cwd, confine.as_ref(), 2 * LOOK_PERIOD).await?;
+        LeftoverFilesSearch::scan_before(&process.cwd, confine.as_ref(), 2 * LOOK_PERIOD).await?;
     let mut refused = Vec::new();
     let mut running = pin!(run_with_shell(process, cancel));
     let result = loop {
@@ -156,7 +157,7 @@ async fn run_and_scan(
             break result;
         }
     };
-    refused.extend(look.rename_left_files().await);
+    refused.extend(look.rename_dangerous_files().await);
     Ok((result, refused))
 }
 

@@ -10,7 +10,7 @@ use super::super::subject::Subject;
 use super::super::walk::{FileGlob, MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{FileCall, describe_no_target, new_file_tool};
+use super::{FileToolCall, describe_no_target, new_file_tool};
 use crate::message::EffectClass;
 
 /// Maximum number of entries in one answer.
@@ -46,7 +46,7 @@ pub(super) fn list_files_tool(workspace: &Arc<Workspace>) -> SharedTool {
 
 fn list_files(
     workspace: &Workspace,
-    call: &FileCall,
+    call: &FileToolCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let glob = match asked.glob.as_deref().map(FileGlob::new).transpose() {

@@ -4,7 +4,7 @@
 //! decides whether a call runs; a tool must not ask the user itself. Most file tools are a
 //! `FileTool`, which runs their blocking functions off the async threads.
 //!
-//! Start from [`all`].
+//! Start from [`all_builtin_tools`].
 
 mod answer;
 mod background;
@@ -35,27 +35,30 @@ use super::known::KnownFiles;
 use super::subject::Subject;
 use super::subject::WorkspacePath;
 use super::workspace::{Workspace, WorkspaceError};
-use super::{FileChange, FileTracking, SharedTool, Tool, ToolCtx, ToolOutput, schema};
+use super::{FileChange, FileTrackingMethod, SharedTool, Tool, ToolCtx, ToolOutput, schema};
 use crate::message::{EffectClass, ToolSpec};
-use crate::point::handle::ChangeRecorder;
+use crate::point::handle::FileChangeRecorder;
 
-pub(crate) use bash::LeftFilesSearch;
+pub(crate) use bash::LeftoverFilesSearch;
 pub use bash::{Bash, MAX_DEADLINE_SECONDS as MAX_BASH_DEADLINE_SECONDS};
 pub(crate) use commands::ProcessContainment;
-pub use commands::{Commands, Confining};
+pub use commands::{CommandConfinementMode, CommandEnvironment};
 pub(crate) use read_file::{read_from_memory, read_in_folder};
-pub use retried::RetriedConfinement;
+pub use retried::RetryingConfinement;
 
 /// Returns all built-in tools over one workspace, with unconfined `bash`.
 #[must_use]
-pub fn all(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
-    all_with(workspace, Commands::default())
+pub fn all_builtin_tools(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
+    built_in_tools(workspace, CommandEnvironment::default())
 }
 
 /// Returns all built-in tools over one workspace, with `bash` confined as in `commands`.
 #[must_use]
-pub fn all_with(workspace: &Arc<Workspace>, commands: impl Into<Commands>) -> Vec<SharedTool> {
-    let mut tools = files(workspace);
+pub fn built_in_tools(
+    workspace: &Arc<Workspace>,
+    commands: impl Into<CommandEnvironment>,
+) -> Vec<SharedTool> {
+    let mut tools = file_tools(workspace);
     tools.push(Arc::new(Bash::new(workspace.clone(), commands)));
     tools.push(background::background_tool());
     tools
@@ -63,7 +66,7 @@ pub fn all_with(workspace: &Arc<Workspace>, commands: impl Into<Commands>) -> Ve
 
 /// Returns the built-in file tools of one workspace, without the tools that run commands.
 #[must_use]
-pub fn files(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
+pub fn file_tools(workspace: &Arc<Workspace>) -> Vec<SharedTool> {
     vec![
         edit_file::edit_file_tool(workspace),
         list_files::list_files_tool(workspace),
@@ -86,7 +89,7 @@ pub(crate) fn build_tool_spec<A: JsonSchema>(
         schema.remove("title");
     }
     schema::remove_null_types(&mut parameters);
-    without_rust_formats(&mut parameters);
+    remove_rust_formats(&mut parameters);
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -98,16 +101,16 @@ pub(crate) fn build_tool_spec<A: JsonSchema>(
 
 /// Removes formats such as `uint32`: they are not standard, and Gemini refuses schemas that contain
 /// them.
-fn without_rust_formats(schema: &mut Value) {
+fn remove_rust_formats(schema: &mut Value) {
     match schema {
         Value::Object(keywords) => {
             let format = keywords.get("format").and_then(Value::as_str);
             if format.is_some_and(|format| format.starts_with("uint")) {
                 keywords.remove("format");
             }
-            keywords.values_mut().for_each(without_rust_formats);
+            keywords.values_mut().for_each(remove_rust_formats);
         }
-        Value::Array(items) => items.iter_mut().for_each(without_rust_formats),
+        Value::Array(items) => items.iter_mut().for_each(remove_rust_formats),
         _ => {}
     }
 }
@@ -152,26 +155,27 @@ where
 /// Timeout for work that only reads the workspace.
 const MAX_LOOK: Duration = Duration::from_secs(30);
 
-/// Timeout for each read of the workspace that prepares an approval question.
+/// Timeout for each read of the workspace that is needed to show an approval question.
 const MAX_TARGET: Duration = Duration::from_secs(1);
 
 /// Function that runs a call of a file tool. May block.
-type FileWork<A> = fn(&Workspace, &FileCall, &A) -> Result<ToolOutput, WorkspaceError>;
+type FileWork<A> = fn(&Workspace, &FileToolCall, &A) -> Result<ToolOutput, WorkspaceError>;
 
 /// Function that returns the reason why a call would be refused, if it would be. May block.
-type FileCheck<A> = fn(&Workspace, &FileCall, &A) -> Result<Option<String>, WorkspaceError>;
+type FileCheck<A> = fn(&Workspace, &FileToolCall, &A) -> Result<Option<String>, WorkspaceError>;
 
 /// Function that describes the file that a call would change, for approval questions. May block.
 type FileTarget<A> = fn(&Workspace, &A) -> Result<Option<String>, WorkspaceError>;
 
-/// Function that returns the change that a call would make to a file. May block.
+/// Function that returns the change that a tool call would make to a file. May block.
 type FileChanging<A> = fn(&Workspace, &A) -> Result<Option<FileChange>, WorkspaceError>;
 
-/// Maximum size of a change that is shown, in bytes: the texts before and after it together.
+/// Maximum size of a file change that an approval question shows, in bytes: the texts before and
+/// after the change together.
 const MAX_CHANGE_BYTES: usize = 2 << 20;
 
 /// Context of one call of a file tool.
-struct FileCall {
+struct FileToolCall {
     /// Token that cancels the work.
     cancel: CancellationToken,
     /// Id of the call.
@@ -180,17 +184,17 @@ struct FileCall {
     step: (u32, u32),
     /// Files that the model knows; `None` if a program makes the call.
     known: Option<Arc<KnownFiles>>,
-    recorder: Option<Arc<dyn ChangeRecorder>>,
+    recorder: Option<Arc<dyn FileChangeRecorder>>,
 }
 
-impl FileCall {
+impl FileToolCall {
     fn new(ctx: &ToolCtx) -> Self {
         let context = &ctx.caller.context;
         let id = ctx.caller.call.clone();
         Self {
             cancel: ctx.cancel.clone(),
-            // Without a call id, the result could not be found in the conversation later, so the
-            // file does not become known.
+            // Without a call id, the result could not be found in the conversation later, so do not
+            // record that the model has seen the file.
             known: ctx.known.clone().filter(|_| id.is_some()),
             id: id.unwrap_or_else(|| "".into()),
             step: (context.turn, context.step),
@@ -245,8 +249,8 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileTracking {
-        FileTracking::Recorded
+    fn file_tracking(&self) -> FileTrackingMethod {
+        FileTrackingMethod::Recorded
     }
 
     fn subject<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Subject> {
@@ -290,7 +294,11 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         arguments: &'a Value,
         ctx: &'a ToolCtx,
     ) -> BoxFuture<'a, Option<String>> {
-        let (check, asked, call) = (self.check, A::deserialize(arguments), FileCall::new(ctx));
+        let (check, asked, call) = (
+            self.check,
+            A::deserialize(arguments),
+            FileToolCall::new(ctx),
+        );
         async move {
             let asked = asked.ok()?;
             let look = move |workspace: &Workspace, cancel: &CancellationToken| {
@@ -302,8 +310,8 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
                 .await;
             match found {
                 Ok(found) => found,
-                // Predict no refusal after a timeout: the call itself has a longer one, and reports
-                // the error.
+                // After a timeout, do not predict a refusal: the call itself has a longer timeout,
+                // and reports the error.
                 Err(WorkspaceError::TooLong { .. } | WorkspaceError::Cancelled) => None,
                 Err(error) => Some(error.to_string()),
             }
@@ -311,10 +319,11 @@ impl<A: DeserializeOwned + Send + 'static> Tool for FileTool<A> {
         .boxed()
     }
 
-    /// Runs the tool off the async threads. Read-only work is abandoned on timeout or cancellation.
+    /// Runs the tool on a thread on which it may block. Read-only work is abandoned on timeout or
+    /// cancellation.
     fn run<'a>(&'a self, value: Value, ctx: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {
         run_with_arguments(value, move |asked: A| async move {
-            let (work, call) = (self.work, FileCall::new(ctx));
+            let (work, call) = (self.work, FileToolCall::new(ctx));
             let work = move |workspace: &Workspace, cancel: &CancellationToken| {
                 work(workspace, &call.with_cancel(cancel), &asked)
             };

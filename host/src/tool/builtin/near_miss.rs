@@ -22,7 +22,7 @@ const MAX_LIKE_BYTES: usize = 400;
 /// Maximum number of lines that are compared by similarity.
 const MAX_LIKE_LINES: usize = 20_000;
 
-/// Minimum similarity of a line worth mentioning, from 0 to 1.
+/// Minimum similarity of a line, from 0 to 1, for which the line is reported.
 const LEAST_LIKENESS: f64 = 0.6;
 
 /// Describes the most similar text to `old` and the first difference; `None` if no text is similar.
@@ -137,14 +137,14 @@ fn describe_first_difference(text: &str, place: Range<usize>, old: &str) -> Stri
              the file has {} and {} there. Copy the text exactly",
             escape_white_space(leading_space(old)),
             escape_white_space(trailing_space(old)),
-            escape_white_space(trailing_line_space(&text[..place.start])),
+            escape_white_space(find_trailing_spaces(&text[..place.start])),
             escape_white_space(leading_space(&text[place.end..])),
         );
     }
     let at = place.start + same;
     let (ours, theirs) = (&text[at..place.end], &inner[same..]);
-    // Both texts may have white space before the difference that belongs to it: show all of the
-    // white space.
+    // Both texts may have white space directly before the difference that is a part of it: show the
+    // complete run of white space.
     let back = trailing_space(&text[place.start..at]).len();
     let is_space = |text: &str| text.chars().next().is_none_or(char::is_whitespace);
     let what = if is_space(ours) || is_space(theirs) {
@@ -242,7 +242,7 @@ fn trailing_space(text: &str) -> &str {
     &text[text.trim_end().len()..]
 }
 
-fn trailing_line_space(text: &str) -> &str {
+fn find_trailing_spaces(text: &str) -> &str {
     let start = text.rfind('\n').map_or(0, |line| line + 1);
     trailing_space(&text[start..])
 }

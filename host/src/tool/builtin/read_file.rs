@@ -12,12 +12,12 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::super::encoding::{self, TextEncoding};
-use super::super::known::{FileVersion, LineReading};
+use super::super::known::{FileVersion, ReadFileLines};
 use super::super::subject::Subject;
 use super::super::workspace::{Workspace, WorkspaceError, file_stamp_version};
 use super::super::{SharedTool, ToolOutput};
 use super::stale::{self, CAP_BYTES};
-use super::{FileCall, MAX_LOOK, describe_no_target, new_file_tool};
+use super::{FileToolCall, MAX_LOOK, describe_no_target, new_file_tool};
 use crate::message::blob::{MAX_IMAGE_BYTES, detect_image};
 use crate::message::{Blob, EffectClass};
 
@@ -94,18 +94,18 @@ pub(crate) fn read_from_memory(
 }
 
 /// Answer to a call, with the range of the file that it shows.
-struct ReadAnswer {
+struct ReadFileAnswer {
     output: ToolOutput,
-    /// Version of the file by its content; `None` if the content was not hashed, as for a large
-    /// file.
+    /// Version of the file, computed from its content; `None` if the content was not hashed, as for
+    /// a large file.
     version: Option<FileVersion>,
-    /// First and last line that are shown completely.
+    /// Numbers of the first and the last line that the answer shows completely.
     lines: Option<(u64, u64)>,
     /// Number of lines of the file, if its end was reached.
     n_lines: Option<u64>,
 }
 
-impl ReadAnswer {
+impl ReadFileAnswer {
     /// Builds an answer that shows no text of the file.
     fn answer_without_text(output: ToolOutput) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl ReadAnswer {
 
 fn read_file(
     workspace: &Workspace,
-    call: &FileCall,
+    call: &FileToolCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let (file, bytes) = workspace.open_file(&asked.path)?;
@@ -129,13 +129,13 @@ fn read_file(
     let answer = read_opened_file(file, bytes, &call.cancel, asked)?;
     let is_text = answer.lines.is_some() || answer.n_lines == Some(0);
     if let (Some(known), Some(version), true) = (&call.known, answer.version.or(stamp), is_text) {
-        let reading = LineReading {
+        let reading = ReadFileLines {
             version,
             lines: answer.lines,
             n_lines: answer.n_lines,
         };
         let text = answer.output.content.to_string();
-        known.note_read(
+        known.record_file_read(
             &call.id,
             stale::known_file_key(workspace, &asked.path),
             reading,
@@ -150,7 +150,7 @@ fn read_opened_file(
     size: u64,
     cancel: &CancellationToken,
     asked: &Arguments,
-) -> Result<ReadAnswer, WorkspaceError> {
+) -> Result<ReadFileAnswer, WorkspaceError> {
     let failed = |source| WorkspaceError::Io {
         path: asked.path.clone(),
         source,
@@ -165,10 +165,10 @@ fn read_opened_file(
     let size = size.max(begin.len() as u64);
     if detect_image(&begin).is_some() {
         let output = read_image(begin.chain(file), size, &asked.path).map_err(failed)?;
-        return Ok(ReadAnswer::answer_without_text(output));
+        return Ok(ReadFileAnswer::answer_without_text(output));
     }
     let binary = || {
-        ReadAnswer::answer_without_text(ToolOutput::error(format!(
+        ReadFileAnswer::answer_without_text(ToolOutput::error(format!(
             "`{}` is a binary file of {size} bytes; this tool reads text and images",
             asked.path
         )))
@@ -194,11 +194,13 @@ fn read_opened_file(
         return Ok(answer);
     }
     if encoding::without_utf16_bom(&begin).is_some() {
-        return Ok(ReadAnswer::answer_without_text(ToolOutput::error(format!(
-            "`{}` is UTF-16 text of {size} bytes, more than the {CAP_BYTES} that are decoded; convert it to UTF-8 first, for \
+        return Ok(ReadFileAnswer::answer_without_text(ToolOutput::error(
+            format!(
+                "`{}` is UTF-16 text of {size} bytes, more than the {CAP_BYTES} that are decoded; convert it to UTF-8 first, for \
              example with `iconv -f UTF-16 -t UTF-8`",
-            asked.path
-        ))));
+                asked.path
+            ),
+        )));
     }
     if begin[..SNIFF_BYTES.min(begin.len())].contains(&0) {
         return Ok(binary());
@@ -211,7 +213,7 @@ fn read_opened_file(
     Ok(answer)
 }
 
-/// Appends a note of the host to the text.
+/// Appends a note of the host, in brackets, to the text that the tool returns.
 fn append_note(output: ToolOutput, note: &str) -> ToolOutput {
     let text = output.content.to_string();
     let line = if text.ends_with('\n') { "" } else { "\n" };
@@ -223,7 +225,7 @@ fn read_lines(
     mut reader: impl BufRead,
     cancel: &CancellationToken,
     asked: &Arguments,
-) -> Result<ReadAnswer, WorkspaceError> {
+) -> Result<ReadFileAnswer, WorkspaceError> {
     let failed = |source| WorkspaceError::Io {
         path: asked.path.clone(),
         source,
@@ -238,10 +240,12 @@ fn read_lines(
         }
         if reader.skip_until(b'\n').map_err(failed)? == 0 {
             let n_lines = number - 1;
-            return Ok(ReadAnswer::answer_without_text(ToolOutput::error(format!(
-                "`{}` has only {n_lines} lines; offset {first} is behind its end",
-                asked.path
-            ))));
+            return Ok(ReadFileAnswer::answer_without_text(ToolOutput::error(
+                format!(
+                    "`{}` has only {n_lines} lines; offset {first} is behind its end",
+                    asked.path
+                ),
+            )));
         }
         number += 1;
     }
@@ -259,10 +263,10 @@ fn read_lines(
             break;
         }
         if text.len() > CAP_BYTES_SHOWN {
-            let output = size_limited_answer(text, before, first, number);
-            return Ok(ReadAnswer {
+            let output = build_size_limited_answer(text, before, first, number);
+            return Ok(ReadFileAnswer {
                 lines: (before > 0).then_some((first, number - 1)),
-                ..ReadAnswer::answer_without_text(output)
+                ..ReadFileAnswer::answer_without_text(output)
             });
         }
         number += 1;
@@ -274,10 +278,10 @@ fn read_lines(
     } else if !is_end {
         content.push_str(&format_range_note(first, number - 1, number));
     }
-    Ok(ReadAnswer {
+    Ok(ReadFileAnswer {
         lines: (number > first).then_some((first, number - 1)),
         n_lines: is_end.then_some(number - 1),
-        ..ReadAnswer::answer_without_text(ToolOutput::ok(content))
+        ..ReadFileAnswer::answer_without_text(ToolOutput::ok(content))
     })
 }
 
@@ -286,9 +290,9 @@ fn read_image(file: impl Read, size: u64, path: &str) -> std::io::Result<ToolOut
     let mut bytes = Vec::new();
     // Read one byte more than allowed, to detect an oversized image.
     file.take(MAX_IMAGE_BYTES + 1).read_to_end(&mut bytes)?;
-    let mut blob = Blob::of(&bytes, "");
+    let mut blob = Blob::from_bytes(&bytes, "");
     blob.size = blob.size.max(size);
-    Ok(match blob.unfit() {
+    Ok(match blob.model_rejection_reason() {
         None => ToolOutput::blob(bytes, ""),
         Some(why) => ToolOutput::error(format!(
             "`{path}` cannot be shown, it is {}. Make a smaller copy of it and read that",
@@ -299,7 +303,12 @@ fn read_image(file: impl Read, size: u64, path: &str) -> std::io::Result<ToolOut
 
 /// Builds the answer when line `number` exceeds the maximum size of an answer: the lines before it,
 /// or the beginning of this line if none precedes it.
-fn size_limited_answer(mut text: Vec<u8>, before: usize, first: u64, number: u64) -> ToolOutput {
+fn build_size_limited_answer(
+    mut text: Vec<u8>,
+    before: usize,
+    first: u64,
+    number: u64,
+) -> ToolOutput {
     if before > 0 {
         text.truncate(before);
         let mut text = String::from_utf8_lossy(&text).into_owned();

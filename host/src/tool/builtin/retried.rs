@@ -14,13 +14,13 @@ type Detect =
 
 /// A confinement that each call tries to set up until one succeeds. Clones share the result.
 #[derive(Clone)]
-pub struct RetriedConfinement {
+pub struct RetryingConfinement {
     wanted: Arc<Confinement>,
     detect: Arc<Detect>,
     found: Arc<Mutex<Option<Confinement>>>,
 }
 
-impl RetriedConfinement {
+impl RetryingConfinement {
     /// Creates a confinement that calls `detect` at each call until it succeeds. `wanted` describes
     /// the permissions of commands after that; the mechanism that `detect` finds may differ from
     /// the one in `wanted`.
@@ -42,7 +42,8 @@ impl RetriedConfinement {
         &self.wanted
     }
 
-    /// Returns the confinement, or the reason why this attempt failed too.
+    /// Returns the confinement, which is detected at the first call that succeeds, or the reason
+    /// why this call failed too.
     pub(super) async fn confinement(&self) -> Result<Confinement, ConfinementObstacle> {
         let mut found = self.found.lock().await;
         if let Some(confinement) = &*found {
@@ -53,8 +54,8 @@ impl RetriedConfinement {
     }
 }
 
-impl fmt::Debug for RetriedConfinement {
+impl fmt::Debug for RetryingConfinement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RetriedConfinement")
+        f.write_str("RetryingConfinement")
     }
 }

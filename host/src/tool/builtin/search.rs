@@ -23,7 +23,7 @@ use super::super::subject::Subject;
 use super::super::walk::{FileGlob, MAX_DEPTH, WalkEnd, WalkEntryKind, walk_workspace};
 use super::super::workspace::{Workspace, WorkspaceError};
 use super::super::{SharedTool, ToolOutput};
-use super::{FileCall, describe_no_target, format_count, new_file_tool};
+use super::{FileToolCall, describe_no_target, format_count, new_file_tool};
 use crate::beneath::open_regular_file;
 use crate::message::EffectClass;
 use crate::text::clean_line;
@@ -32,7 +32,7 @@ use crate::text::clean_line;
 /// it the model is shown.
 const CAP_BYTES: usize = 1024 * 1024;
 
-/// Default for the maximum number of matching lines.
+/// Default for the maximum number of matching lines that a search returns.
 const DEFAULT_MATCHES: usize = 10_000;
 
 /// Maximum length of a line that is shown completely, in bytes.
@@ -94,7 +94,7 @@ pub(super) fn search_tool(workspace: &Arc<Workspace>) -> SharedTool {
 
 fn search_files(
     workspace: &Workspace,
-    call: &FileCall,
+    call: &FileToolCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let cancel = &call.cancel;
@@ -249,7 +249,7 @@ struct SearchFindings {
 }
 
 impl SearchFindings {
-    /// Adds one line of a file to the answer. Returns whether another line would fit.
+    /// Adds one found line of a file to the answer. Returns whether another line would fit.
     fn push(&mut self, path: &str, sign: char, number: Option<u64>, line: &[u8]) -> bool {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -4,8 +4,8 @@ use super::super::known::WriteRefusal;
 use super::super::subject::WorkspacePath;
 use super::super::workspace::Workspace;
 
-/// Maximum size, in bytes, of a file that is compared by content; a larger one is compared by its
-/// attributes. Also the maximum size for edits.
+/// Maximum size, in bytes, of a file whose content is compared to find out whether the file has
+/// changed; of a larger file, the attributes are compared. Also the maximum size for edits.
 pub(super) const CAP_BYTES: u64 = 8 << 20;
 
 /// Returns the key of a file in `KnownFiles`: its path with symlinks resolved, so that each file

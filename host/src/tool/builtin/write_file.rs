@@ -11,7 +11,7 @@ use super::super::subject::Subject;
 use super::super::workspace::{ExpectedFile, Workspace, WorkspaceError};
 use super::super::{FileChange, SharedTool, ToolOutput};
 use super::stale::{self, CAP_BYTES};
-use super::{FileCall, FileTool, format_count, new_file_tool};
+use super::{FileTool, FileToolCall, format_count, new_file_tool};
 use crate::message::EffectClass;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -90,7 +90,7 @@ struct WritePlan {
 /// model.
 fn plan_write(
     workspace: &Workspace,
-    call: &FileCall,
+    call: &FileToolCall,
     asked: &Arguments,
 ) -> Result<Result<WritePlan, String>, WorkspaceError> {
     let path = &asked.path;
@@ -129,7 +129,7 @@ fn plan_write(
     let mut encoding = TextEncoding::Utf8 { has_bom: false };
     if let Some(decoded) = decoded.flatten() {
         encoding = decoded.encoding;
-        notes.extend(line_ending_note(&decoded.text, &asked.content));
+        notes.extend(describe_line_ending_change(&decoded.text, &asked.content));
     }
     let refused = match encoding {
         TextEncoding::Damaged if !is_harmless => Some(
@@ -146,7 +146,7 @@ fn plan_write(
         }
         None => encoding.encode_text(encoding.without_bom(&asked.content)),
     };
-    if !encoding.is_plain() {
+    if !encoding.is_utf8_without_bom() {
         notes.push(format!(
             "encoded as {}, as before",
             encoding.encoding_name()
@@ -164,7 +164,7 @@ fn plan_write(
 }
 
 /// Returns a note for the model if all lines ended in CR LF and the new content has only LF.
-fn line_ending_note(old: &str, new: &str) -> Option<String> {
+fn describe_line_ending_change(old: &str, new: &str) -> Option<String> {
     let is_crlf = |text: &str| {
         let n_breaks = text.matches('\n').count();
         n_breaks > 0 && text.matches("\r\n").count() == n_breaks
@@ -175,7 +175,7 @@ fn line_ending_note(old: &str, new: &str) -> Option<String> {
 
 fn write_file(
     workspace: &Workspace,
-    call: &FileCall,
+    call: &FileToolCall,
     asked: &Arguments,
 ) -> Result<ToolOutput, WorkspaceError> {
     let path = &asked.path;
@@ -192,7 +192,7 @@ fn write_file(
     if let Some(known) = &call.known {
         let n_lines = asked.content.split_inclusive('\n').count() as u64;
         let place = stale::known_file_key(workspace, path);
-        known.note_written(
+        known.record_file_written(
             &call.id,
             place,
             FileVersion::from_content(&plan.bytes),

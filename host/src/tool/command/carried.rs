@@ -13,7 +13,7 @@ use table::{CARRIERS, GIT, dangerous_git_letters};
 
 /// A program that can run a command from its arguments or write a file named there, with the
 /// arguments that can do so.
-struct CarrierProgram {
+struct CommandStartingProgram {
     names: &'static [&'static str],
     /// Letters of dangerous short options, which may be combined with other letters.
     letters: &'static str,
@@ -23,11 +23,11 @@ struct CarrierProgram {
     words: &'static [&'static str],
     /// Verbs (subcommands) that can take a command in any of their arguments.
     verbs: &'static [&'static str],
-    /// Verbs that start no other program; every other verb is dangerous. If this list is empty,
-    /// every verb that is not in `verbs` counts as harmless.
+    /// Verbs that start no other program; verbs that are not listed are dangerous. If this list is
+    /// empty, every verb that is not in `verbs` counts as harmless.
     harmless: &'static [&'static str],
-    /// Options before the verb whose value is the next word; a long one also takes its value after
-    /// `=`.
+    /// Options before the program's subcommand whose value is the next word. A long option also
+    /// takes its value after `=`.
     valued: &'static [&'static str],
     /// Options before the verb without a value. A trailing `=` or `*` makes the text a prefix.
     flags: &'static [&'static str],
@@ -36,11 +36,12 @@ struct CarrierProgram {
 /// Returns the index of the verb among the arguments of a program, if all options before it are
 /// known.
 pub(super) fn verb_index(name: &str, arguments: &[ShellWord]) -> Option<usize> {
-    let carrier = find_carrier(name).filter(|carrier| carrier.has_known_options())?;
+    let carrier =
+        find_command_starting_program(name).filter(|carrier| carrier.has_known_options())?;
     carrier.verb_index(arguments).ok()
 }
 
-fn find_carrier(name: &str) -> Option<&'static CarrierProgram> {
+fn find_command_starting_program(name: &str) -> Option<&'static CommandStartingProgram> {
     let mut carriers = CARRIERS.iter();
     carriers.find(|carrier| carrier.names.contains(&name))
 }
@@ -50,27 +51,27 @@ pub(super) fn git_program_verb(name: &str) -> Option<&str> {
     name.strip_prefix("git-").filter(|verb| !verb.is_empty())
 }
 
-/// Marks the command as doubtful if one of the arguments of the program `name` is, or can be, a
-/// command or an output file.
+/// Marks the parsed command as possibly incomplete if one of the arguments of the program `name`
+/// is, or can be, a command or an output file.
 pub(super) fn check_carried_commands(name: &str, arguments: &[ShellWord], command: &mut Command) {
     if let Some(verb) = git_program_verb(name) {
         let verb = [ShellWord::Literal(verb.to_owned())];
         return check_carried_commands(GIT, &[&verb, arguments].concat(), command);
     }
-    let Some(carrier) = find_carrier(name) else {
+    let Some(carrier) = find_command_starting_program(name) else {
         return;
     };
     let has_verbs = !carrier.verbs.is_empty() || !carrier.harmless.is_empty();
     let verb_at = match carrier.verb_index(arguments) {
         Err(option) if has_verbs => {
-            return command.set_doubt(format!("`{name} {option}`, an unknown option"));
+            return command.set_doubt_reason(format!("`{name} {option}`, an unknown option"));
         }
         at => at.unwrap_or(arguments.len()),
     };
     let verb = arguments.get(verb_at).and_then(ShellWord::literal);
     if verb.is_some_and(|verb| carrier.is_doubtful_verb(verb)) {
         let verb = verb.unwrap_or_default();
-        return command.set_doubt(format!(
+        return command.set_doubt_reason(format!(
             "`{name} {verb}` may start any program or write any file"
         ));
     }
@@ -78,25 +79,25 @@ pub(super) fn check_carried_commands(name: &str, arguments: &[ShellWord], comman
         // The shell may expand an unknown word, such as one with braces or a glob that matches a
         // file named like an option, to a dangerous option.
         let ShellWord::Literal(text) = word else {
-            return command.set_doubt(format!(
-                "`{name}` with an argument that only the shell knows"
+            return command.set_doubt_reason(format!(
+                "`{name}` has an argument that only the shell can work out"
             ));
         };
-        if carrier.is_carried_command(at, text, verb.filter(|_| at > verb_at)) {
-            return command.set_doubt(format!(
+        if carrier.is_command_or_output(at, text, verb.filter(|_| at > verb_at)) {
+            return command.set_doubt_reason(format!(
                 "`{name} {text}` may start any program or write any file"
             ));
         }
     }
 }
 
-impl CarrierProgram {
+impl CommandStartingProgram {
     fn has_known_options(&self) -> bool {
         !self.valued.is_empty() || !self.flags.is_empty()
     }
 
-    /// Returns the index of the verb, or the number of arguments if there is none. The error is the
-    /// first unknown option.
+    /// Returns the index of the verb (the subcommand), or the number of arguments if there is none.
+    /// The error is the first unknown option.
     fn verb_index<'a>(&self, arguments: &'a [ShellWord]) -> Result<usize, &'a str> {
         let mut at = 0;
         while let Some(word) = arguments.get(at) {
@@ -130,9 +131,9 @@ impl CarrierProgram {
         self.verbs.contains(&verb) || (!self.harmless.is_empty() && !self.harmless.contains(&verb))
     }
 
-    /// Whether this argument can be a command or an output file. `verb` is the first argument that
-    /// is not an option, if it precedes this one.
-    fn is_carried_command(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
+    /// Whether the argument `text` at the index `at` can be a command to run or an output file.
+    /// `verb` is the first argument that is not an option, if it precedes this one.
+    fn is_command_or_output(&self, at: usize, text: &str, verb: Option<&str>) -> bool {
         if self.words.contains(&text) {
             return true;
         }

@@ -20,7 +20,8 @@ use super::starters::base_name;
 use super::{CommandPart, ShellWord};
 
 impl CommandPattern {
-    /// Whether the words of the pattern, beginning with its program, occur in a part in this order.
+    /// Whether the words of the pattern, beginning with its program, occur in this order in a part
+    /// of a command.
     pub(super) fn words_occur_in_part(&self, part: &CommandPart) -> bool {
         if part.is_redirection() {
             return false;
@@ -36,8 +37,8 @@ impl CommandPattern {
             });
         }
         let mut wanted = PatternWordSearch::new(&self.words);
-        // Skip a pattern without literal words: it matches any command, and `match_part_by_name`
-        // has already compared it.
+        // Skip a pattern that has no literal words: it would be found in any command, and
+        // `match_part_by_name` has already compared it.
         if wanted.are_all_words_found() {
             return false;
         }
@@ -150,7 +151,7 @@ fn split_into_words(text: &str) -> impl Iterator<Item = String> {
         .split(is_word_separator)
         .filter(|piece| !piece.is_empty())
     {
-        // The value in `-Igit`, which follows the option letter.
+        // Also return the value that directly follows an option letter, such as `git` in `-Igit`.
         let value = piece
             .strip_prefix('-')
             .filter(|rest| !rest.starts_with('-'));

@@ -8,7 +8,7 @@
 //! that deny match more: a denied program and its words anywhere in a command may be a match (see
 //! `mention.rs`).
 //!
-//! This module reads text only and must not run or look up anything. Start from [`Command::read`].
+//! This module reads text only and must not run or look up anything. Start from [`Command::parse`].
 
 mod alphabet;
 mod carried;
@@ -62,9 +62,10 @@ impl ShellWord {
 /// Part of a command: a program that the command starts, or a file to which it redirects output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPart {
-    /// The program and its arguments; the file if [`CommandPart::is_redirection`].
+    /// Words of the program and its arguments; only the file if the part is a redirection.
     words: Vec<ShellWord>,
-    /// Whether the program is preceded by variable assignments, which may change its behavior.
+    /// Whether variable assignments precede the program, as in `A=1 make`; they may change its
+    /// behavior.
     is_altered: bool,
     /// Whether the part is a file to which output is redirected.
     is_redirection: bool,
@@ -76,7 +77,7 @@ pub struct CommandPart {
 /// A parsed command line.
 ///
 /// `parts` is complete only if `doubt` is `None`. A rule that allows must therefore check
-/// [`Command::reason_to_ask`] first; a rule that denies can match `parts` in any case.
+/// [`Command::reason_to_ask_user`] first; a rule that denies can match `parts` in any case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// Programs that the command starts, also in substitutions and through other programs, and
@@ -84,8 +85,8 @@ pub struct Command {
     pub parts: Vec<CommandPart>,
     /// Reason why `parts` may be incomplete; `None` if the list is certainly complete.
     pub doubt: Option<String>,
-    /// Reason why no rule allows the command although its parts are known: it is outside the
-    /// grammar.
+    /// Reason why no rule for commands allows the command although its parts are known, such as
+    /// syntax outside the grammar that rules support, or a redirection to an unknown target.
     pub outside: Option<String>,
     /// Length of the command in bytes if it exceeds [`MAX_BYTES`], so that it is not parsed.
     pub n_bytes_too_long: Option<usize>,
@@ -105,16 +106,16 @@ impl Command {
     /// sh -c 'a; b'             a | b | sh -c 'a; b'
     /// ```
     #[must_use]
-    pub fn read(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let mut command = Self::default();
         if text.len() > MAX_BYTES {
             command.n_bytes_too_long = Some(text.len());
-            command.set_doubt(format!("it has more than {MAX_BYTES} bytes"));
+            command.set_doubt_reason(format!("it has more than {MAX_BYTES} bytes"));
             return command;
         }
         read::parse_command(text, 0, &mut command);
         if command.parts.is_empty() {
-            command.set_doubt("it starts no program");
+            command.set_doubt_reason("it starts no program");
         }
         command.check_folder_changes();
         command
@@ -138,7 +139,8 @@ impl Command {
                 let as_written = std::mem::replace(path, known);
                 part.others.push(as_written);
             } else if !path.starts_with('/') {
-                // The relative path leads out of the workspace, by `..` or a symlink.
+                // The path of the redirection is relative and leads out of the workspace, by `..`
+                // or a symlink.
                 let why = format!("the target of `> {path}` is unknown");
                 self.outside.get_or_insert(why);
                 part.words = vec![ShellWord::Any];
@@ -149,11 +151,11 @@ impl Command {
 
     /// Returns the reason why no rule allows the command, if there is one.
     #[must_use]
-    pub fn reason_to_ask(&self) -> Option<&str> {
+    pub fn reason_to_ask_user(&self) -> Option<&str> {
         self.doubt.as_deref().or(self.outside.as_deref())
     }
 
-    fn set_doubt(&mut self, why: impl Into<String>) {
+    fn set_doubt_reason(&mut self, why: impl Into<String>) {
         self.doubt.get_or_insert_with(|| why.into());
     }
 
@@ -177,7 +179,7 @@ impl Command {
                 let plain = pattern::simplify_path(path);
                 if is_relative && first_move.is_some() {
                     why = Some(format!(
-                        "`> {path}` after a change of the working directory"
+                        "the path in `> {path}` is relative and follows a change of the working directory"
                     ));
                     part.words = vec![ShellWord::Any];
                 } else if plain.starts_with("/proc/") || plain.starts_with("/dev/fd/") {
@@ -191,7 +193,9 @@ impl Command {
                     *path = plain;
                 }
             } else if is_relative && path.contains('/') && first_move.is_some_and(|n| n < at) {
-                why = Some(format!("`{path}` after a change of the working directory"));
+                why = Some(format!(
+                    "the path `{path}` is relative and follows a change of the working directory"
+                ));
             }
         }
         if let Some(why) = why {
@@ -214,15 +218,15 @@ impl Command {
     ///
     /// # Errors
     /// Reason why no "always" answer is possible.
-    pub fn always_scopes(&self) -> Result<Vec<String>, String> {
-        if let Some(why) = self.reason_to_ask() {
+    pub fn always_answer_scopes(&self) -> Result<Vec<String>, String> {
+        if let Some(why) = self.reason_to_ask_user() {
             return Err(format!(
                 "an \"always\" answer can cover only simple commands, and this one is not simple ({why})"
             ));
         }
         let mut covers: Vec<String> = Vec::new();
         for part in &self.parts {
-            let cover = part.always_scope()?;
+            let cover = part.always_answer_scope()?;
             if !covers.contains(&cover) {
                 covers.push(cover);
             }
@@ -238,11 +242,11 @@ impl Command {
     }
 }
 
-/// Builtins that change the working directory.
+/// Shell builtins that change the working directory.
 const MOVING: &[&str] = &["cd", "popd", "pushd"];
 
 impl CommandPart {
-    fn program_part(words: Vec<ShellWord>) -> Self {
+    fn from_program_words(words: Vec<ShellWord>) -> Self {
         Self {
             words,
             is_altered: false,
@@ -254,7 +258,7 @@ impl CommandPart {
     fn redirection_part(file: ShellWord) -> Self {
         Self {
             is_redirection: true,
-            ..Self::program_part(vec![file])
+            ..Self::from_program_words(vec![file])
         }
     }
 
@@ -264,7 +268,8 @@ impl CommandPart {
         (!self.is_redirection).then(|| starters::base_name(program))
     }
 
-    /// Returns the program and its arguments; for a redirection, only the file.
+    /// Returns the words of this part: the program and its arguments. For a redirection, the only
+    /// word is the file.
     #[must_use]
     pub fn words(&self) -> &[ShellWord] {
         &self.words
@@ -272,7 +277,7 @@ impl CommandPart {
 
     /// Whether the program is preceded by variable assignments, which may change its behavior.
     #[must_use]
-    pub fn is_altered(&self) -> bool {
+    pub fn has_variable_assignments(&self) -> bool {
         self.is_altered
     }
 
@@ -282,7 +287,7 @@ impl CommandPart {
         self.is_redirection
     }
 
-    fn always_scope(&self) -> Result<String, String> {
+    fn always_answer_scope(&self) -> Result<String, String> {
         let mut words = self.words.iter();
         let (Some(ShellWord::Literal(program)), first) = (words.next(), words.next()) else {
             return Err("the name of a program in it is not known before it runs".to_owned());
@@ -300,8 +305,8 @@ impl CommandPart {
         }
     }
 
-    /// Formats the part as one line, with quotes where the shell needs them; `…` marks unknown
-    /// words.
+    /// Formats the part as one line, with quotes where the shell needs them. `…` marks a word whose
+    /// value is known only when the command runs.
     #[must_use]
     pub fn text(&self) -> String {
         let words = self.words.iter().map(|word| match word {

@@ -91,7 +91,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     ),
 ];
 
-/// Adds a parsed part and the programs that its program starts to `command`.
+/// Adds to `command` a parsed part, and the programs that the program of this part starts.
 pub(super) fn add_parsed_part(part: CommandPart, depth: usize, command: &mut Command) {
     let CommandPart {
         words,
@@ -107,15 +107,15 @@ pub(super) fn add_parsed_part(part: CommandPart, depth: usize, command: &mut Com
     }
 }
 
-/// Adds the part with these words and the programs that its program starts to `command`.
+/// Adds to `command` the part with these words, and the programs that the part's program starts.
 fn add_nested_part(words: Vec<ShellWord>, is_altered: bool, depth: usize, command: &mut Command) {
     if depth > MAX_DEPTH {
-        return command.set_doubt("commands that are nested too deeply");
+        return command.set_doubt_reason("commands that are nested too deeply");
     }
     match words.split_first() {
         None => return,
         Some((ShellWord::Any, _)) => {
-            command.set_doubt("the name of a program in it is not known before it runs");
+            command.set_doubt_reason("the name of a program in it is not known before it runs");
         }
         Some((ShellWord::Literal(program), arguments)) => {
             add_started_programs(program, arguments, is_altered, depth, command);
@@ -123,7 +123,7 @@ fn add_nested_part(words: Vec<ShellWord>, is_altered: bool, depth: usize, comman
     }
     command.parts.push(CommandPart {
         is_altered,
-        ..CommandPart::program_part(words)
+        ..CommandPart::from_program_words(words)
     });
 }
 
@@ -139,9 +139,10 @@ fn add_started_programs(
     if program.contains('=') || read::RESERVED.contains(&program) {
         command.set_outside_grammar(format!("a program with the name `{program}`"));
     }
-    // Check these builtins for nested calls too: `command` and `builtin` may run them.
+    // Check these builtins also when another program starts them: `command` and `builtin` may run
+    // them.
     if CHANGING.contains(&program) {
-        command.set_doubt(format!("`{program}` may change what the later commands do"));
+        command.set_doubt_reason(format!("`{program}` may change what the later commands do"));
     }
     let evaluates = |word: &ShellWord| word.literal().is_none_or(|text| text.contains(['$', '`']));
     if EVALUATING.contains(&program) && arguments.iter().any(evaluates) {
@@ -151,13 +152,13 @@ fn add_started_programs(
     if SHELLS.contains(&name) {
         parse_shell_call(name, arguments, depth, command);
     } else if starts_unparsed_programs(name) {
-        command.set_doubt(format!("`{name}` starts other programs"));
+        command.set_doubt_reason(format!("`{name}` starts other programs"));
     } else if name == "eval" {
         parse_eval_call(arguments, depth, command);
     } else if name == "find" {
         parse_find_actions(arguments, depth, command);
     } else if name == "printf" && may_be_option_v(arguments.first()) {
-        command.set_doubt("`printf -v` may change what the later commands do");
+        command.set_doubt_reason("`printf -v` may change what the later commands do");
     } else if let Some(wrapper) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) {
         parse_wrapper_call(wrapper, arguments, is_altered, depth, command);
     }
@@ -170,7 +171,7 @@ fn may_be_option_v(word: Option<&ShellWord>) -> bool {
 
 /// Returns the words of a command in which a program such as `xargs -I` replaces `mark`: each word
 /// that contains `mark` becomes an unknown word.
-fn mark_replaced_words(words: &[ShellWord], mark: &str) -> Vec<ShellWord> {
+fn make_replaced_words_unknown(words: &[ShellWord], mark: &str) -> Vec<ShellWord> {
     let fill = |word: &ShellWord| match word {
         ShellWord::Literal(text) if !text.contains(mark) => word.clone(),
         ShellWord::Literal(_) | ShellWord::Any => ShellWord::Any,
@@ -184,14 +185,14 @@ fn parse_shell_call(name: &str, arguments: &[ShellWord], depth: usize, command: 
     loop {
         match rest.next().and_then(ShellWord::literal) {
             None => {
-                return command.set_doubt(format!(
-                    "`{name}` runs its standard input, or a program that only the shell knows"
+                return command.set_doubt_reason(format!(
+                    "`{name}` runs its standard input, or a program whose name only the shell can work out"
                 ));
             }
             Some(option) if option.starts_with(['-', '+']) => {
                 let letters = option.strip_prefix('-').unwrap_or_default();
                 if letters.is_empty() || !letters.chars().all(|c| "celux".contains(c)) {
-                    return command.set_doubt(format!("`{name} {option}`"));
+                    return command.set_doubt_reason(format!("`{name} {option}`"));
                 }
                 if letters.contains('c') {
                     // Accept one word after `-c` only: shells differ in where they accept options,
@@ -200,12 +201,14 @@ fn parse_shell_call(name: &str, arguments: &[ShellWord], depth: usize, command: 
                         (Some(text), None) if !text.starts_with(['-', '+']) => {
                             read::parse_command(text, depth + 1, command)
                         }
-                        _ => command
-                            .set_doubt(format!("`{name} -c` with arguments after the command")),
+                        _ => command.set_doubt_reason(format!(
+                            "`{name} -c` with arguments after the command"
+                        )),
                     };
                 }
             }
-            // A script needs no parsing: its name is among the words of the part.
+            // Do not parse the script file that the shell runs: its name is among the words of this
+            // part, which the rules check.
             Some(_) => return,
         }
     }
@@ -217,14 +220,14 @@ fn parse_eval_call(arguments: &[ShellWord], depth: usize, command: &mut Command)
         Some(texts) if texts.first().is_some_and(|text| !text.starts_with('-')) => {
             read::parse_command(&texts.join(" "), depth + 1, command);
         }
-        _ => command.set_doubt("`eval` of a text that only the shell knows"),
+        _ => command.set_doubt_reason("`eval` runs a text that only the shell can work out"),
     }
 }
 
 /// Parses `-exec` and similar actions of `find`.
 fn parse_find_actions(arguments: &[ShellWord], depth: usize, command: &mut Command) {
     if arguments.contains(&ShellWord::Any) {
-        command.set_doubt("`find` with an argument that only the shell knows");
+        command.set_doubt_reason("`find` has an argument that only the shell can work out");
     }
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
@@ -237,13 +240,18 @@ fn parse_find_actions(arguments: &[ShellWord], depth: usize, command: &mut Comma
             _ => continue,
         }
         let is = |at: usize, text: &str| rest.get(at).and_then(ShellWord::literal) == Some(text);
-        // `;` ends the command; `+` ends it only after `{}`.
+        // `;` ends the command that `find` runs; `+` ends it only after `{}`.
         let is_end = |at: &usize| is(*at, ";") || (*at > 0 && is(*at, "+") && is(*at - 1, "{}"));
         let Some(n_inner) = (0..rest.len()).find(is_end) else {
-            return command.set_doubt("`find` with a command that does not end");
+            return command.set_doubt_reason("`find` with a command that does not end");
         };
         let (inner, after) = rest.split_at(n_inner);
-        add_nested_part(mark_replaced_words(inner, "{}"), false, depth + 1, command);
+        add_nested_part(
+            make_replaced_words_unknown(inner, "{}"),
+            false,
+            depth + 1,
+            command,
+        );
         rest = after;
     }
 }
@@ -257,13 +265,13 @@ fn parse_wrapper_call(
 ) {
     let (name, flags, valued, mut n_own) = *wrapper;
     let mut is_altered = is_altered;
-    // Text that `xargs -I` replaces anywhere in a word.
+    // Placeholder that `xargs -I` names, and that xargs replaces wherever it occurs in a word.
     let mut mark = None;
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
         let Some(text) = word.literal() else {
-            return command.set_doubt(format!(
-                "`{name}` starts a program that only the shell knows"
+            return command.set_doubt_reason(format!(
+                "`{name}` starts a program whose name only the shell can work out"
             ));
         };
         if name == "xargs" && text.starts_with("-I") {
@@ -273,8 +281,8 @@ fn parse_wrapper_call(
         if valued.contains(&text) {
             // The unknown word may expand to several words.
             if after.first().and_then(ShellWord::literal).is_none() {
-                return command.set_doubt(format!(
-                    "`{name} {text}` with a value that only the shell knows"
+                return command.set_doubt_reason(format!(
+                    "`{name} {text}` has a value that only the shell can work out"
                 ));
             }
             rest = after.get(1..).unwrap_or_default();
@@ -283,7 +291,7 @@ fn parse_wrapper_call(
         {
             rest = after;
         } else if text.starts_with('-') {
-            return command.set_doubt(format!("`{name} {text}`"));
+            return command.set_doubt_reason(format!("`{name} {text}`"));
         } else if name == "env" && text.contains('=') {
             is_altered = true;
             command.set_outside_grammar("it sets variables");
@@ -295,7 +303,7 @@ fn parse_wrapper_call(
                 .chars()
                 .all(|c| c.is_ascii_digit() || "smhd.".contains(c))
             {
-                return command.set_doubt(format!("`{name} {text}`"));
+                return command.set_doubt_reason(format!("`{name} {text}`"));
             }
             n_own -= 1;
             rest = after;
@@ -307,7 +315,10 @@ fn parse_wrapper_call(
     if rest.is_empty() {
         return;
     }
-    let mut inner = mark.map_or_else(|| rest.to_vec(), |mark| mark_replaced_words(rest, mark));
+    let mut inner = mark.map_or_else(
+        || rest.to_vec(),
+        |mark| make_replaced_words_unknown(rest, mark),
+    );
     if name == "xargs" {
         inner.push(ShellWord::Any);
     }

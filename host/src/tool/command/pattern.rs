@@ -15,17 +15,17 @@ pub(super) const STAR: char = '\u{10FFFF}';
 /// feed and tab.
 const BORDER: char = '\0';
 
-/// Sentinel for an unknown word in the matched text.
+/// Sentinel for an unknown word in the text that a pattern is matched against.
 const UNKNOWN: char = '\u{1}';
 
-/// Sentinel at the start of the text of a redirection.
+/// Sentinel at the start of the text that represents a redirection to a file.
 const WRITES: char = '\u{2}';
 
-/// Maximum number of unknown words in a part that a rule allows. Each one doubles the number of
-/// texts to match.
+/// Maximum number of unknown words in a part of a command that an allowing rule can match. Each one
+/// doubles the number of texts to match.
 const MAX_UNKNOWN: u32 = 4;
 
-/// Result of matching a pattern against a part.
+/// Result of matching a pattern against a part of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PatternMatch {
     /// No match.
@@ -70,10 +70,10 @@ impl CommandPattern {
         }
         let mut command = Command::default();
         if text.contains(STAR) {
-            command.set_doubt("a character that does not exist");
+            command.set_doubt_reason("a character that does not exist");
         }
         read::parse_pattern(text, &mut command);
-        if let Some(why) = command.reason_to_ask() {
+        if let Some(why) = command.reason_to_ask_user() {
             return Err(format!(
                 "`command = {text:?}` can match no command ({why}): rules match only what every shell reads as it stands; write `*` \
                  for what varies, and quotes around words with special characters, as in \"curl 'https://a.example/?q=*'\""
@@ -127,8 +127,8 @@ impl CommandPattern {
         fixed.filter(|c| *c != STAR).count() + self.words.len()
     }
 
-    /// Matches a part for a rule that allows: the part must spell the program or file exactly as
-    /// the pattern does.
+    /// Matches a part of a command for an allowing rule: the part must spell the program or file
+    /// exactly as the pattern does.
     #[must_use]
     pub fn match_part(&self, part: &CommandPart) -> PatternMatch {
         let n_unknown = part
@@ -140,8 +140,8 @@ impl CommandPattern {
         if n_unknown > MAX_UNKNOWN {
             return self.match_part_loosely(part.words(), part);
         }
-        // An unknown word may expand to nothing, so the pattern must match the part with and
-        // without each unknown word.
+        // An unknown word may expand to nothing, so the pattern must match the command part both
+        // with and without each unknown word.
         let mut readings = 0..1_u32 << n_unknown;
         if readings.all(|bits| self.matches_text(&join_part_words(part, &part.words, bits))) {
             PatternMatch::Yes
@@ -157,7 +157,7 @@ impl CommandPattern {
     #[must_use]
     pub fn match_part_by_name(&self, part: &CommandPart) -> PatternMatch {
         let mut found = PatternMatch::No;
-        for words in part_spellings(part) {
+        for words in list_part_spellings(part) {
             let is_covered = |bits| self.matches_text(&join_part_words(part, &words, bits));
             if is_covered(0) && is_covered(u32::MAX) {
                 return PatternMatch::Yes;
@@ -170,11 +170,12 @@ impl CommandPattern {
         found
     }
 
-    /// Whether the pattern matches the complete text. An unknown word matches only a `*`.
+    /// Whether the pattern matches the complete text. A word of the command that is not known until
+    /// it runs matches only a `*`.
     fn matches_text(&self, text: &[char]) -> bool {
         self.matched_forms()
             .iter()
-            .any(|pattern| is_covered(pattern, text))
+            .any(|pattern| matches_whole_text(pattern, text))
     }
 
     fn match_part_loosely(&self, words: &[ShellWord], part: &CommandPart) -> PatternMatch {
@@ -190,8 +191,9 @@ impl CommandPattern {
         }
     }
 
-    /// Returns the pattern with the sentinels of the matched texts. If the pattern ends with ` *`,
-    /// also returns it without that ending.
+    /// Returns the pattern in the form of the texts that it is compared with, which have sentinel
+    /// characters at word borders. If the pattern ends with ` *`, also returns it without that
+    /// ending.
     fn matched_forms(&self) -> Vec<Vec<char>> {
         let join = |words: &[String]| {
             let mut pieces = Vec::new();
@@ -218,12 +220,12 @@ impl CommandPattern {
     pub(super) fn matches_word(pattern: &str, text: &str) -> bool {
         let (pattern, text): (Vec<char>, Vec<char>) =
             (pattern.chars().collect(), text.chars().collect());
-        is_covered(&pattern, &text)
+        matches_whole_text(&pattern, &text)
     }
 }
 
 /// Returns every spelling of a part that `ask` and `deny` rules are matched against.
-fn part_spellings(part: &CommandPart) -> Vec<Vec<ShellWord>> {
+fn list_part_spellings(part: &CommandPart) -> Vec<Vec<ShellWord>> {
     let mut spellings = vec![part.words.clone()];
     if part.is_redirection {
         let others = part.others.iter();
@@ -250,8 +252,8 @@ fn part_spellings(part: &CommandPart) -> Vec<Vec<ShellWord>> {
     spellings
 }
 
-/// Joins the words of a part to one text with sentinels. The n-th unknown word is left out unless
-/// bit n of `bits` is set.
+/// Joins the words of a command part to one text, with sentinel characters at word borders and for
+/// unknown words. The n-th unknown word is included only if bit n of `bits` is set.
 fn join_part_words(part: &CommandPart, words: &[ShellWord], bits: u32) -> Vec<char> {
     let mut text = Vec::new();
     if part.is_redirection {
@@ -279,7 +281,7 @@ fn join_part_words(part: &CommandPart, words: &[ShellWord], bits: u32) -> Vec<ch
 
 /// Whether the pattern matches the whole text. Backtracks only to the last star, which bounds the
 /// time by the product of both lengths.
-fn is_covered(pattern: &[char], text: &[char]) -> bool {
+fn matches_whole_text(pattern: &[char], text: &[char]) -> bool {
     let (mut at, mut in_text) = (0, 0);
     let mut star = None;
     while let Some(c) = text.get(in_text) {

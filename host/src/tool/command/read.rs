@@ -8,14 +8,16 @@
 //! chain       = simple { ( "&&" | "||" | "|" ) { LF } simple }
 //! simple      = { redirection } word { word | redirection }
 //! redirection = [ digit ] ( ">" | ">>" | "<" ) word | [ digit ] ">&" digit
-//! word        = { plain | "'" { any but "'" } "'" | '"' { any but '"' "$" "`" "\" "!" } '"' } | "[" | "]"
+//! word        = { plain | single | double } | "[" | "]"
+//! single      = "'" { any but "'" } "'"
+//! double      = '"' { any but '"' "$" "`" "\" "!" } '"'
 //! plain       = ASCII letter or digit | one of - _ . / : , @ % + = ^ | "#" and "~" after plain
 //! ```
 //!
 //! Words are separated by spaces and tabs. The first word is not a reserved word and contains no
 //! `=`. At the first character outside the grammar, the parser calls
 //! [`ShellParser::mark_outside_grammar`] if the programs are still known (such as for a variable
-//! among the arguments), otherwise [`ShellParser::mark_doubt`]. A mark is never removed, so a
+//! among the arguments), otherwise [`ShellParser::record_doubt`]. A mark is never removed, so a
 //! parsing mistake after it cannot allow anything. In addition, an allowed command may only contain
 //! the characters that `alphabet.rs` permits.
 
@@ -59,7 +61,7 @@ pub(super) const RESERVED: &[&str] = &[
 pub(super) fn parse_command(text: &str, depth: usize, command: &mut Command) {
     // Look for a NUL even inside a comment, because the system ends the text there.
     if text.contains('\0') {
-        return command.set_doubt("a NUL in it");
+        return command.set_doubt_reason("a NUL in it");
     }
     ShellParser::new(text, depth, false, command).parse_command_list(None);
     if !alphabet::is_plain(text) {
@@ -84,7 +86,7 @@ struct ShellParser<'a> {
 #[derive(Default)]
 struct SimpleCommand {
     words: Vec<ShellWord>,
-    /// Values of the variable assignments, and the known fragments of unknown words.
+    /// Values of the command's variable assignments, and the known fragments of its unknown words.
     others: Vec<String>,
     has_assignments: bool,
     has_redirections: bool,
@@ -146,15 +148,16 @@ impl<'a> ShellParser<'a> {
         }
     }
 
-    /// Marks the command as outside the grammar; its programs are still known.
+    /// Marks the command as outside the grammar in which rules can allow commands; its programs are
+    /// still known.
     fn mark_outside_grammar(&mut self, why: &str) {
         self.command.set_outside_grammar(why);
     }
 
-    /// Marks the command as doubtful and stops parsing, because the position may be inside any
-    /// construct.
-    fn mark_doubt(&mut self, why: &str) {
-        self.command.set_doubt(why);
+    /// Marks the meaning of the command as uncertain and stops parsing, because from here on the
+    /// position may be inside any shell construct.
+    fn record_doubt(&mut self, why: &str) {
+        self.command.set_doubt_reason(why);
         self.at = self.rest.len();
     }
 
@@ -162,18 +165,18 @@ impl<'a> ShellParser<'a> {
     fn parse_command_list(&mut self, end: Option<char>) {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            self.mark_doubt("commands that are nested too deeply");
+            self.record_doubt("commands that are nested too deeply");
         }
         let mut simple = SimpleCommand::default();
         // Whether a command must follow, as after `&&`, `||` and `|`.
         let mut is_open = false;
         loop {
             if self.command.parts.len() > MAX_PARTS {
-                self.mark_doubt(&format!("more than {MAX_PARTS} commands"));
+                self.record_doubt(&format!("more than {MAX_PARTS} commands"));
             }
             let Some(c) = self.peek() else {
                 if end.is_some() {
-                    self.mark_doubt("a substitution that does not end");
+                    self.record_doubt("a substitution that does not end");
                 }
                 break;
             };
@@ -195,7 +198,7 @@ impl<'a> ShellParser<'a> {
                     self.skip_while(|c| c != '\n');
                 }
                 ';' | '&' | '|' if simple.is_empty() => {
-                    self.mark_doubt("an operator without a command")
+                    self.record_doubt("an operator without a command")
                 }
                 '\n' | ';' | '&' | '|' => {
                     self.finish_simple_command(std::mem::take(&mut simple));
@@ -203,13 +206,13 @@ impl<'a> ShellParser<'a> {
                     continue;
                 }
                 '<' | '>' => self.parse_redirection(&mut simple),
-                '(' | ')' => self.mark_doubt("a subshell or a function"),
+                '(' | ')' => self.record_doubt("a subshell or a function"),
                 _ => self.parse_command_word(&mut simple),
             }
             is_open &= simple.is_empty();
         }
         if is_open {
-            self.mark_doubt("an operator without a command");
+            self.record_doubt("an operator without a command");
         }
         self.finish_simple_command(simple);
         self.depth -= 1;
@@ -223,12 +226,12 @@ impl<'a> ShellParser<'a> {
                 true
             }
             (Some(';'), Some(';' | '&')) => {
-                self.mark_doubt("`;;` or `;&`");
+                self.record_doubt("`;;` or `;&`");
                 false
             }
             // In `true &>/dev/null x`, bash reads `&>` as one operator, dash as two.
             (Some('&'), Some('>' | '|')) | (Some('|'), Some('&')) => {
-                self.mark_doubt("`&>`, `&|` or `|&`, which not every shell has");
+                self.record_doubt("`&>`, `&|` or `|&`, which not every shell has");
                 false
             }
             (Some('&'), _) => {
@@ -249,7 +252,7 @@ impl<'a> ShellParser<'a> {
                 [digit] if digit.is_ascii_digit() => return self.parse_redirection(simple),
                 _ if written.iter().all(char::is_ascii_digit) || written.first() == Some(&'{') => {
                     return self
-                        .mark_doubt("a descriptor of more than one digit, or in a variable");
+                        .record_doubt("a descriptor of more than one digit, or in a variable");
                 }
                 _ => {}
             }
@@ -269,7 +272,7 @@ impl<'a> ShellParser<'a> {
                 }
                 if RESERVED.contains(&building.text.as_str()) {
                     let why = format!("the reserved word `{}` of the shell", building.text);
-                    return self.mark_doubt(&why);
+                    return self.record_doubt(&why);
                 }
             }
         }
@@ -289,7 +292,7 @@ impl<'a> ShellParser<'a> {
         } = simple;
         if words.is_empty() {
             if has_assignments {
-                self.mark_doubt("it sets variables, which may change what the later commands do");
+                self.record_doubt("it sets variables, which may change what the later commands do");
             } else if simple.has_redirections && !self.is_pattern {
                 self.mark_outside_grammar("a redirection without a command");
             }
@@ -297,7 +300,7 @@ impl<'a> ShellParser<'a> {
             let part = CommandPart {
                 is_altered: has_assignments,
                 others,
-                ..CommandPart::program_part(words)
+                ..CommandPart::from_program_words(words)
             };
             match self.is_pattern {
                 true => self.command.parts.push(part),
@@ -325,12 +328,12 @@ impl<'a> ShellParser<'a> {
                 // `>&-x` closes a file descriptor in some shells and writes a file in others.
                 let is_known = target.is_some_and(|c| c.is_ascii_digit() || c == '-');
                 if !is_known || !self.is_at_word_end() {
-                    self.mark_doubt("`>&` before something else than a digit");
+                    self.record_doubt("`>&` before something else than a digit");
                 }
                 return;
             }
             Some('<' | '>' | '&' | '(' | '|') => {
-                return self.mark_doubt("a here-document, or a redirection that is not known");
+                return self.record_doubt("a here-document, or a redirection that is not known");
             }
             _ => {}
         }
@@ -338,11 +341,11 @@ impl<'a> ShellParser<'a> {
         let begin = self.at;
         let word = self.parse_word().into_word();
         if begin == self.at {
-            return self.mark_doubt("a redirection to nowhere");
+            return self.record_doubt("a redirection to nowhere");
         }
         let path = word.literal().unwrap_or_default();
         if path.starts_with("/dev/tcp") || path.starts_with("/dev/udp") {
-            return self.mark_doubt("a redirection to the network");
+            return self.record_doubt("a redirection to the network");
         }
         if writes && path != "/dev/null" {
             self.command.parts.push(CommandPart::redirection_part(word));
@@ -368,25 +371,27 @@ impl<'a> ShellParser<'a> {
                 '=' if before.is_none() => {
                     self.read_outside_grammar(&mut word, "a word that begins with `=`")
                 }
-                '#' if before.is_some_and(is_plain) => self.read_plain_characters(&mut word),
+                '#' if before.is_some_and(is_literal_outside_quotes) => {
+                    self.read_plain_characters(&mut word)
+                }
                 '~' if before.is_some_and(|c| c.is_ascii_alphanumeric())
                     && !word.text.contains(['=', ':']) =>
                 {
                     self.read_plain_characters(&mut word);
                 }
-                _ if is_plain(c) => self.read_plain_characters(&mut word),
+                _ if is_literal_outside_quotes(c) => self.read_plain_characters(&mut word),
                 '[' | ']' if before.is_none() && self.peek_at(1).is_none_or(ends_word) => {
                     self.read_plain_characters(&mut word);
                 }
-                // The characters of the following arms are outside the grammar.
+                // The following arms handle characters that the supported shell grammar lacks.
                 '*' if self.is_pattern => {
                     self.at += 1;
                     word.text.push(STAR);
                 }
-                '#' => self.mark_doubt("`#` in a place where not every shell begins a comment"),
+                '#' => self.record_doubt("`#` in a place where not every shell begins a comment"),
                 '\\' => self.read_backslash(&mut word),
                 '$' => self.parse_expansion(&mut word, false),
-                '`' => self.mark_doubt("backticks"),
+                '`' => self.record_doubt("backticks"),
                 '{' if self.peek_at(1) == Some('}') => {
                     self.read_outside_grammar(&mut word, "braces");
                     self.read_plain_characters(&mut word);
@@ -403,10 +408,10 @@ impl<'a> ShellParser<'a> {
                     );
                 }
                 '!' => self.read_outside_grammar(&mut word, "`!`"),
-                _ if c.is_control() => self.mark_doubt("a control character"),
+                _ if c.is_control() => self.record_doubt("a control character"),
                 // In some locales, shells split words at these characters.
                 _ if c.is_whitespace() => {
-                    self.mark_doubt("a blank that only some shells treat as one")
+                    self.record_doubt("a blank that only some shells treat as one")
                 }
                 _ => self.read_outside_grammar(
                     &mut word,
@@ -437,9 +442,9 @@ impl<'a> ShellParser<'a> {
         loop {
             match self.next() {
                 Some('\'') => return,
-                Some(c) if is_quotable(c) => word.text.push(c),
-                Some(_) => return self.mark_doubt("a control character"),
-                None => return self.mark_doubt("a quote that does not end"),
+                Some(c) if may_be_quoted(c) => word.text.push(c),
+                Some(_) => return self.record_doubt("a control character"),
+                None => return self.record_doubt("a quote that does not end"),
             }
         }
     }
@@ -457,16 +462,16 @@ impl<'a> ShellParser<'a> {
                     self.at += 1;
                     match self.next() {
                         Some(c @ ('$' | '`' | '"' | '\\')) => word.text.push(c),
-                        Some(c) if c != '\n' && is_quotable(c) => word.text.extend(['\\', c]),
-                        _ => return self.mark_doubt("a backslash at the end of a line"),
+                        Some(c) if c != '\n' && may_be_quoted(c) => word.text.extend(['\\', c]),
+                        _ => return self.record_doubt("a backslash at the end of a line"),
                     }
                 }
                 Some('$') => self.parse_expansion(word, true),
-                Some('`') => return self.mark_doubt("backticks"),
+                Some('`') => return self.record_doubt("backticks"),
                 Some('!') => self.read_outside_grammar(word, "`!` in double quotes"),
-                Some(c) if is_quotable(c) => self.read_plain_characters(word),
-                Some(_) => return self.mark_doubt("a control character"),
-                None => return self.mark_doubt("a quote that does not end"),
+                Some(c) if may_be_quoted(c) => self.read_plain_characters(word),
+                Some(_) => return self.record_doubt("a control character"),
+                None => return self.record_doubt("a quote that does not end"),
             }
         }
     }
@@ -479,7 +484,7 @@ impl<'a> ShellParser<'a> {
             Some(c) if c == ' ' || c.is_ascii_graphic() => word.text.push(c),
             // A shell removes an escaped line feed, and the characters around it may then form an
             // operator or an expansion.
-            _ => self.mark_doubt("a backslash before a line feed or a letter that is not ASCII"),
+            _ => self.record_doubt("a backslash before a line feed or a letter that is not ASCII"),
         }
     }
 
@@ -496,38 +501,38 @@ impl<'a> ShellParser<'a> {
             Some('{') => {
                 self.at += 1;
                 let begin = self.at;
-                self.skip_while(is_in_name);
+                self.skip_while(is_in_variable_name);
                 word.is_any = true;
                 if begin == self.at || self.next() != Some('}') {
-                    self.mark_doubt("`${…}` that is more than a name");
+                    self.record_doubt("`${…}` that is more than a name");
                 }
             }
-            Some(c) if is_in_name(c) || "@*#?$!-".contains(c) => {
+            Some(c) if is_in_variable_name(c) || "@*#?$!-".contains(c) => {
                 word.is_any = true;
                 self.at += 1;
                 if c.is_ascii_alphabetic() || c == '_' {
-                    self.skip_while(is_in_name);
+                    self.skip_while(is_in_variable_name);
                 }
             }
             // No expansion can follow, so `$` is literal.
             Some('"') if is_in_quotes => word.text.push('$'),
             None | Some(' ' | '\t' | '\n') => word.text.push('$'),
-            Some(_) => self.mark_doubt("`$` before something that is not a name"),
+            Some(_) => self.record_doubt("`$` before something that is not a name"),
         }
     }
 }
 
 /// Whether every shell reads a character literally outside quotes, in any position.
-fn is_plain(c: char) -> bool {
+fn is_literal_outside_quotes(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./:,@%+=^".contains(c)
 }
 
 /// Whether the parser accepts a character within quotes, where shells read it literally.
-fn is_quotable(c: char) -> bool {
+fn may_be_quoted(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t')
 }
 
-fn is_in_name(c: char) -> bool {
+fn is_in_variable_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
@@ -543,5 +548,5 @@ fn is_assignment(written: &[char]) -> bool {
     let name = written[..at].strip_suffix(&['+']).unwrap_or(&written[..at]);
     let name = name.split(|c| *c == '[').next().unwrap_or_default();
     let is_first = |c: &char| c.is_ascii_alphabetic() || *c == '_';
-    name.first().is_some_and(is_first) && name.iter().all(|c| is_in_name(*c))
+    name.first().is_some_and(is_first) && name.iter().all(|c| is_in_variable_name(*c))
 }

@@ -40,7 +40,7 @@ pub(in super::super) fn starts_unparsed_programs(program: &str) -> bool {
     // `nested.rs` parses the arguments of `bash` and `env`, but not those of programs whose names
     // contain a version, such as `bash-5.2` and `env9`.
     let is_read = |name: &str| SHELLS.contains(&name) || WRAPPERS.iter().any(|w| w.0 == name);
-    let is_of_version = without_version(name) != name && is_read(without_version(name));
+    let is_of_version = strip_version(name) != name && is_read(strip_version(name));
     is_of_version || (!is_read(name) && list_contains(&LISTS.runs, name))
 }
 
@@ -62,7 +62,7 @@ pub(super) fn may_run_other_programs(program: &str) -> bool {
 }
 
 fn list_contains(list: &[&str], name: &str) -> bool {
-    let bare = without_version(name);
+    let bare = strip_version(name);
     list.iter().any(|listed| match listed.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => *listed == name || *listed == bare,
@@ -70,7 +70,7 @@ fn list_contains(list: &[&str], name: &str) -> bool {
 }
 
 /// Removes the version from the end of a program's name: `python` for `python3.12`.
-fn without_version(name: &str) -> &str {
+fn strip_version(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
     if bare.is_empty() { name } else { bare }
 }

@@ -71,8 +71,8 @@ fn commands_that_every_shell_parses_alike_are_parsed() {
         ("cd sub && cargo test", &["cd sub", "cargo test"]),
     ];
     for (text, expected) in table {
-        let command = Command::read(text);
-        assert_eq!(command.reason_to_ask(), None, "{text}");
+        let command = Command::parse(text);
+        assert_eq!(command.reason_to_ask_user(), None, "{text}");
         assert_eq!(part_texts(&command), *expected, "{text}");
     }
 }
@@ -110,16 +110,16 @@ fn commands_outside_the_grammar_ask_although_their_programs_are_known() {
         ("test 'a[$(x)]' -eq 1", &["test 'a[$(x)]' -eq 1"]),
     ];
     for (text, expected) in table {
-        let command = Command::read(text);
+        let command = Command::parse(text);
         assert_eq!(command.doubt, None, "{text}");
         assert!(command.outside.is_some(), "{text}");
-        assert!(command.always_scopes().is_err(), "{text}");
+        assert!(command.always_answer_scopes().is_err(), "{text}");
         assert_eq!(part_texts(&command), *expected, "{text}");
     }
 }
 
 #[test]
-fn commands_that_cannot_be_parsed_with_certainty_have_a_doubt() {
+fn commands_that_cannot_be_parsed_with_certainty_are_marked_as_doubtful() {
     for text in [
         "",
         "   # nothing",
@@ -237,18 +237,18 @@ fn commands_that_cannot_be_parsed_with_certainty_have_a_doubt() {
         "a \u{1b}",
         "a # \0",
     ] {
-        let command = Command::read(text);
+        let command = Command::parse(text);
         assert!(command.doubt.is_some(), "{text}: {command:?}");
-        assert!(command.always_scopes().is_err(), "{text}");
+        assert!(command.always_answer_scopes().is_err(), "{text}");
     }
     let deep = format!("{}x{}", "$(".repeat(100_000), ")".repeat(100_000));
-    assert!(Command::read(&deep).doubt.is_some());
+    assert!(Command::parse(&deep).doubt.is_some());
     let deep = format!("{}x", "nice ".repeat(100_000));
-    assert!(Command::read(&deep).doubt.is_some());
+    assert!(Command::parse(&deep).doubt.is_some());
 }
 
 #[test]
-fn an_argument_that_may_be_a_command_causes_a_doubt() {
+fn a_command_whose_argument_may_be_another_command_is_marked_as_doubtful() {
     for text in [
         "git -c alias.x='!rm x' x",
         "git -C d -c core.pager='rm x' log",
@@ -316,7 +316,7 @@ fn an_argument_that_may_be_a_command_causes_a_doubt() {
         "/lib64/ld-linux-x86-64.so.2 /usr/bin/rm x",
         "wait -np 'a[$(rm x)]'",
     ] {
-        assert!(Command::read(text).doubt.is_some(), "{text}");
+        assert!(Command::parse(text).doubt.is_some(), "{text}");
     }
     for text in [
         "git --no-pager -C a --git-dir=b log",
@@ -335,23 +335,23 @@ fn an_argument_that_may_be_a_command_causes_a_doubt() {
         "cargo test --locked",
         "find . -name x",
     ] {
-        assert_eq!(Command::read(text).reason_to_ask(), None, "{text}");
+        assert_eq!(Command::parse(text).reason_to_ask_user(), None, "{text}");
     }
 }
 
 #[test]
-fn a_too_long_command_is_not_parsed_and_too_many_parts_cause_a_doubt() {
+fn a_too_long_command_is_not_parsed_and_one_with_too_many_parts_is_doubtful() {
     let long = "a ".repeat(MAX_BYTES);
-    let command = Command::read(&long);
+    let command = Command::parse(&long);
     assert_eq!(command.n_bytes_too_long, Some(long.len()));
     assert!(command.parts.is_empty() && command.doubt.is_some());
     let many = "a;".repeat(MAX_BYTES / 2);
-    let command = Command::read(&many);
+    let command = Command::parse(&many);
     assert!(command.doubt.is_some() && command.parts.len() <= MAX_PARTS + 1);
 }
 
 fn match_part(pattern: &str, text: &str) -> PatternMatch {
-    let command = Command::read(text);
+    let command = Command::parse(text);
     let part = command.parts.last().expect("it has a part");
     CommandPattern::new(pattern)
         .expect("a pattern")
@@ -359,7 +359,7 @@ fn match_part(pattern: &str, text: &str) -> PatternMatch {
 }
 
 #[test]
-fn a_pattern_matches_for_every_expansion_of_unknown_words_or_only_maybe() {
+fn a_pattern_that_does_not_match_every_expansion_of_unknown_words_matches_only_maybe() {
     use PatternMatch::{Maybe, No, Yes};
     for (pattern, text, expected) in [
         ("git *", "git", Yes),
@@ -385,11 +385,11 @@ fn a_pattern_matches_for_every_expansion_of_unknown_words_or_only_maybe() {
     ] {
         assert_eq!(match_part(pattern, text), expected, "{pattern}: {text}");
     }
-    let redirection = &Command::read("a > out/x").parts[0];
+    let redirection = &Command::parse("a > out/x").parts[0];
     let pattern = CommandPattern::new("> out/*").expect("a pattern");
     assert_eq!(pattern.match_part(redirection), Yes);
     let push = CommandPattern::new("git push *").expect("a pattern");
-    let by_path = &Command::read("/usr/bin/git push").parts[0];
+    let by_path = &Command::parse("/usr/bin/git push").parts[0];
     assert_eq!(push.match_part(by_path), No);
     assert_eq!(push.match_part_by_name(by_path), Yes);
 }
@@ -417,7 +417,7 @@ fn a_pattern_is_parsed_as_the_shell_parses_a_command() {
         ("> out/*", "a > ./out/x", Yes),
     ] {
         let pattern = CommandPattern::new(pattern).expect(pattern);
-        let command = Command::read(text);
+        let command = Command::parse(text);
         let part = &command.parts[0];
         assert_eq!(pattern.match_part(part), expected, "{pattern:?}: {text}");
         let is_sure = pattern.match_part_by_name(part) == Yes;
@@ -461,7 +461,7 @@ fn a_pattern_is_parsed_as_the_shell_parses_a_command() {
 }
 
 #[test]
-fn a_denied_command_is_found_at_any_position_of_its_words() {
+fn a_denied_subcommand_is_recognized_after_global_options() {
     use PatternMatch::{Maybe, No, Yes};
     for (pattern, text, expected) in [
         ("git push *", "git -C . push o x:y", Yes),
@@ -520,7 +520,7 @@ fn a_denied_command_is_found_at_any_position_of_its_words() {
         ("* --force", "git push --force", Yes),
         ("*", "a", Yes),
     ] {
-        let read = Command::read(text);
+        let read = Command::parse(text);
         let pattern = CommandPattern::new(pattern).expect(pattern);
         let matched = read
             .parts
@@ -533,7 +533,7 @@ fn a_denied_command_is_found_at_any_position_of_its_words() {
 #[test]
 fn files_of_output_redirections_are_resolved() {
     use super::super::subject::WorkspacePath::{Known, Unknown};
-    // Resolves as the workspace does, with a symlink `link` to `src`.
+    // Resolve paths like a workspace that has a symlink `link` to `src`.
     let place = |path: &str| match path.strip_prefix("/ws/").unwrap_or(path) {
         path if path.starts_with('/') => Unknown,
         "target/../pwn" => Known("pwn".to_owned()),
@@ -572,8 +572,8 @@ fn files_of_output_redirections_are_resolved() {
             true,
         ),
     ] {
-        let command = Command::read(text).resolve_redirections(place);
-        assert_eq!(command.reason_to_ask().is_some(), asks, "{text}");
+        let command = Command::parse(text).resolve_redirections(place);
+        assert_eq!(command.reason_to_ask_user().is_some(), asks, "{text}");
         let mut parts = command.parts.iter();
         let part = parts.find(|part| part.is_redirection).expect(text);
         let matched = |pattern| CommandPattern::new(pattern).expect(pattern);
@@ -583,8 +583,8 @@ fn files_of_output_redirections_are_resolved() {
 }
 
 #[test]
-fn always_covers_the_program_and_its_first_argument_or_the_exact_command() {
-    let covers = |text: &str| Command::read(text).always_scopes();
+fn an_always_answer_permits_the_program_with_its_first_argument_or_the_exact_command() {
+    let covers = |text: &str| Command::parse(text).always_answer_scopes();
     for (text, expected) in [
         ("git status", "git status …"),
         ("git log -n 1 | head", "git log …; head"),

@@ -8,7 +8,7 @@ use super::rule::{BASH, OF_FILES, PolicyRule};
 use crate::message::ToolSpec;
 use crate::tool::command::{CommandPattern, starts_unparsed_programs};
 
-/// Tools whose calls have a directory with everything below it as their subject.
+/// Tools whose calls access a directory and everything below it, rather than a single file.
 const OF_TREES: &[&str] = &["list_files", "search"];
 
 impl PolicyRule {
@@ -77,7 +77,7 @@ impl PolicyRule {
             self.tool.as_ref()?;
             return Some(format!(
                 "{} no `{key}` that a rule can match, so this rule has no effect; remove `{key}`, or name one of these tools: {}",
-                list_with_verb(named, "has", "have"),
+                format_tools_with_verb(named, "has", "have"),
                 of_key.join(", ")
             ));
         }
@@ -91,18 +91,21 @@ impl PolicyRule {
             classes.sort_unstable();
             classes.dedup();
             return Some(format!(
-                "{} the effect {} and not {effect}, so this rule has no effect; remove `effect`, or name another tool",
-                list_with_verb(&able, "has", "have"),
+                "{} the effect class {} and not {effect}, so this rule matches no call; remove `effect`, or name another tool",
+                format_tools_with_verb(&able, "has", "have"),
                 classes.join(" or ")
             ));
         }
         let is_of_tree = |spec: &&ToolSpec| OF_TREES.contains(&spec.name.as_str());
-        let path = self.path.as_ref().filter(|path| !path.can_match_tree())?;
+        let path = self
+            .path
+            .as_ref()
+            .filter(|path| !path.may_match_directory_tree())?;
         (self.decision == Rule::Allow && able.iter().all(is_of_tree)).then(|| {
             format!(
                 "{} a folder with everything below it, and `path = {:?}` allows no such folder, so this rule has no effect; name a \
                  folder as in `path = \"docs/**\"`",
-                list_with_verb(&able, "looks at", "look at"),
+                format_tools_with_verb(&able, "looks at", "look at"),
                 path.text
             )
         })
@@ -110,7 +113,7 @@ impl PolicyRule {
 }
 
 /// Formats the names of tools, followed by the verb `one` for one tool or `more` for several.
-fn list_with_verb(tools: &[&ToolSpec], one: &str, more: &str) -> String {
+fn format_tools_with_verb(tools: &[&ToolSpec], one: &str, more: &str) -> String {
     let names: Vec<String> = tools
         .iter()
         .map(|spec| format!("`{}`", spec.name))

@@ -55,7 +55,7 @@ impl ApprovalMode {
 
     /// Returns a short description of the mode.
     #[must_use]
-    pub fn about(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Ask => "what no rule allows is asked about",
             Self::AcceptEdits => {
@@ -78,8 +78,8 @@ impl ApprovalMode {
         }
     }
 
-    /// Whether a call is an edit that this mode allows without asking the user. The caller checks
-    /// that only a default asks.
+    /// Whether a call is an edit that this mode allows without asking the user. The caller must
+    /// check that no rule, but only a default, requires the question.
     pub(super) fn accepts_edit(self, call: &PolicyCall<'_>) -> bool {
         let is_edit = call.spec.effect_class == EffectClass::Write && call.spec.plugin.is_none();
         let (Self::AcceptEdits, true, Subject::File(WorkspacePath::Known(path))) =
@@ -128,7 +128,7 @@ impl ModeSwitch {
     #[must_use]
     pub fn new(mode: ApprovalMode) -> Self {
         let switch = Self::default();
-        switch.set(mode);
+        switch.set_mode(mode);
         switch
     }
 
@@ -141,8 +141,8 @@ impl ModeSwitch {
         ApprovalMode::ALL.get(number).copied().unwrap_or_default()
     }
 
-    /// Switches to this mode, from the next decision on.
-    pub fn set(&self, mode: ApprovalMode) {
+    /// Switches to this mode. It applies from the next decision about a call on.
+    pub fn set_mode(&self, mode: ApprovalMode) {
         let number = ApprovalMode::ALL.iter().position(|own| *own == mode);
         let number = number.and_then(|number| u8::try_from(number).ok());
         self.0.store(number.unwrap_or_default(), Ordering::Release);

@@ -2,32 +2,33 @@
 
 use serde::Serialize;
 
-use super::rule::CallFacet;
+use super::rule::CallAspect;
 use super::{Rule, RuleStrictness, ToolPolicy};
 use crate::message::ToolSpec;
 
 /// Rules for the calls of one tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ToolOverview {
-    /// Decision on a call of the tool that no rule in `narrower` matches.
+    /// Decision on the calls of the tool that no rule in `narrower` matches.
     pub decision: Rule,
     /// Rule or default that decided.
     pub by: String,
     /// Rules that match only the tool's calls with a certain command or path.
-    pub narrower: Vec<NarrowRule>,
+    pub narrower: Vec<RuleForSomeCalls>,
 }
 
 /// A rule that matches only some calls of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct NarrowRule {
+pub struct RuleForSomeCalls {
     pub decision: Rule,
     pub rule: String,
 }
 
 impl ToolPolicy {
-    /// Returns the rules for a tool, without modes and hooks.
-    pub fn overview(&self, spec: &ToolSpec) -> ToolOverview {
-        let ruling = self.rule_on_facet(spec, CallFacet::Whole);
+    /// Returns the decision of the rules for the calls of a tool, and the rules that apply to only
+    /// some of its calls. Approval modes and hooks are not considered.
+    pub fn build_tool_overview(&self, spec: &ToolSpec) -> ToolOverview {
+        let ruling = self.find_facet_ruling(spec, CallAspect::Whole);
         let rules = self.rules.iter().enumerate();
         let narrower = rules.filter(|(_, rule)| rule.matches_some_calls(spec));
         ToolOverview {
@@ -38,7 +39,7 @@ impl ToolPolicy {
             },
             by: ruling.by,
             narrower: narrower
-                .map(|(index, rule)| NarrowRule {
+                .map(|(index, rule)| RuleForSomeCalls {
                     decision: rule.decision,
                     rule: rule.name(index),
                 })
@@ -62,15 +63,16 @@ mod tests {
             ]
         "#;
         let policy: ToolPolicy = toml::from_str(rules).unwrap();
-        let bash = policy.overview(&ToolSpec::bare_spec("bash", EffectClass::Execute));
+        let bash = policy.build_tool_overview(&ToolSpec::bare_spec("bash", EffectClass::Execute));
         assert_eq!(bash.decision, Rule::Ask);
         assert_eq!(bash.by, "the default for effect execute");
         assert_eq!(bash.narrower.len(), 1);
-        let write = policy.overview(&ToolSpec::bare_spec("write_file", EffectClass::Write));
+        let write =
+            policy.build_tool_overview(&ToolSpec::bare_spec("write_file", EffectClass::Write));
         assert_eq!(write.decision, Rule::Deny);
         assert_eq!(write.by, "tool rule 2 (effect write)");
         assert_eq!(write.narrower[0].decision, Rule::Allow);
-        let read = policy.overview(&ToolSpec::bare_spec("read_file", EffectClass::Read));
+        let read = policy.build_tool_overview(&ToolSpec::bare_spec("read_file", EffectClass::Read));
         assert!(read.narrower.is_empty());
     }
 }

@@ -38,7 +38,7 @@ pub(super) const OF_FILES: &[&str] = &[
 
 /// One rule of the operator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(try_from = "RuleText", into = "RuleText")]
+#[serde(try_from = "RuleFields", into = "RuleFields")]
 pub struct PolicyRule {
     pub(super) tool: Option<RuleToolPattern>,
     pub(super) effect: Option<EffectClass>,
@@ -49,7 +49,7 @@ pub struct PolicyRule {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RuleText {
+struct RuleFields {
     /// Name of a tool as the model sees it, or `plugin:tool`; both may be globs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
@@ -66,7 +66,7 @@ struct RuleText {
     decision: Rule,
 }
 
-/// Displays the rule as a line of settings.
+/// Displays the rule as an inline table of TOML, as in the settings.
 impl std::fmt::Display for PolicyRule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let fields = serde_json::to_value(self).unwrap_or_default();
@@ -78,11 +78,11 @@ impl std::fmt::Display for PolicyRule {
     }
 }
 
-impl TryFrom<RuleText> for PolicyRule {
+impl TryFrom<RuleFields> for PolicyRule {
     type Error = String;
 
-    fn try_from(text: RuleText) -> Result<Self, String> {
-        let RuleText {
+    fn try_from(text: RuleFields) -> Result<Self, String> {
+        let RuleFields {
             tool,
             effect,
             command,
@@ -106,7 +106,8 @@ impl TryFrom<RuleText> for PolicyRule {
             decision,
         };
         let can_be = |names: &[&str]| {
-            let matches = |tool: &RuleToolPattern| names.iter().any(|name| tool.is_built_in(name));
+            let matches =
+                |tool: &RuleToolPattern| names.iter().any(|name| tool.matches_built_in_tool(name));
             rule.tool.as_ref().is_none_or(matches)
         };
         if rule.command.is_some() && !can_be(&[BASH]) {
@@ -124,7 +125,7 @@ impl TryFrom<RuleText> for PolicyRule {
     }
 }
 
-impl From<PolicyRule> for RuleText {
+impl From<PolicyRule> for RuleFields {
     fn from(rule: PolicyRule) -> Self {
         Self {
             tool: rule.tool.map(|pattern| pattern.text),
@@ -138,7 +139,7 @@ impl From<PolicyRule> for RuleText {
 
 /// One aspect of a call that a rule may match.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum CallFacet<'a> {
+pub(super) enum CallAspect<'a> {
     /// The whole call, if no more is known about it.
     Whole,
     CommandPart(&'a CommandPart),
@@ -180,7 +181,8 @@ impl PolicyRule {
         }
     }
 
-    /// Whether the rule matches only calls of this tool with a certain command or path.
+    /// Whether the rule matches some calls of this tool but not all: those with a certain command
+    /// or path.
     pub(super) fn matches_some_calls(&self, spec: &ToolSpec) -> bool {
         self.matches_tool(spec) && (self.command.is_some() || self.path.is_some())
     }
@@ -190,38 +192,42 @@ impl PolicyRule {
             && self.effect.is_none_or(|effect| effect == spec.effect_class)
     }
 
-    /// Returns whether the rule matches this facet of a call.
-    pub(super) fn match_rule(&self, spec: &ToolSpec, facet: CallFacet<'_>) -> PatternMatch {
+    /// Returns whether the rule matches this aspect of a call: the whole call, a part of its
+    /// command, a file, or another one.
+    pub(super) fn match_rule(&self, spec: &ToolSpec, facet: CallAspect<'_>) -> PatternMatch {
         if !self.matches_tool(spec) {
             return PatternMatch::No;
         }
         if let Some(command) = &self.command {
             return match facet {
-                CallFacet::CommandPart(part) => self.match_command_part(command, part),
-                CallFacet::Doubt => PatternMatch::Maybe,
-                CallFacet::Whole | CallFacet::Outside | CallFacet::File(_) | CallFacet::Tree(_) => {
-                    PatternMatch::No
-                }
+                CallAspect::CommandPart(part) => self.match_command_part(command, part),
+                CallAspect::Doubt => PatternMatch::Maybe,
+                CallAspect::Whole
+                | CallAspect::Outside
+                | CallAspect::File(_)
+                | CallAspect::Tree(_) => PatternMatch::No,
             };
         }
         let Some(path) = &self.path else {
             return PatternMatch::Yes;
         };
         match facet {
-            CallFacet::File(WorkspacePath::Known(file))
+            CallAspect::File(WorkspacePath::Known(file))
                 if path.matches_path(file, self.decision) =>
             {
                 PatternMatch::Yes
             }
-            CallFacet::Tree(WorkspacePath::Known(folder)) => path.match_tree(folder, self.decision),
-            CallFacet::File(WorkspacePath::Unknown) | CallFacet::Tree(WorkspacePath::Unknown) => {
+            CallAspect::Tree(WorkspacePath::Known(folder)) => {
+                path.match_tree(folder, self.decision)
+            }
+            CallAspect::File(WorkspacePath::Unknown) | CallAspect::Tree(WorkspacePath::Unknown) => {
                 PatternMatch::Maybe
             }
-            CallFacet::File(_)
-            | CallFacet::Whole
-            | CallFacet::CommandPart(_)
-            | CallFacet::Doubt
-            | CallFacet::Outside => PatternMatch::No,
+            CallAspect::File(_)
+            | CallAspect::Whole
+            | CallAspect::CommandPart(_)
+            | CallAspect::Doubt
+            | CallAspect::Outside => PatternMatch::No,
         }
     }
 
@@ -232,7 +238,7 @@ impl PolicyRule {
             return command.match_part_by_name(part);
         }
         let matched = command.match_part(part);
-        if part.is_altered() {
+        if part.has_variable_assignments() {
             matched.min(PatternMatch::Maybe)
         } else {
             matched
@@ -241,7 +247,7 @@ impl PolicyRule {
 
     /// Returns the specificity of the rule. Of two rules that match a call, the one with the larger
     /// specificity decides.
-    pub(super) fn rule_narrowness(&self) -> (usize, usize, bool) {
+    pub(super) fn compute_rule_narrowness(&self) -> (usize, usize, bool) {
         let command = self.command.as_ref().map(CommandPattern::specificity);
         let path = self
             .path
@@ -262,7 +268,7 @@ impl PolicyRule {
     /// Returns the sort key: the narrowest rule first, and among equally narrow ones the first in
     /// the file.
     pub(super) fn precedence_key(&self, index: usize) -> (Reverse<(usize, usize, bool)>, usize) {
-        (Reverse(self.rule_narrowness()), index)
+        (Reverse(self.compute_rule_narrowness()), index)
     }
 
     pub(super) fn name(&self, index: usize) -> String {
@@ -331,7 +337,7 @@ impl RuleToolPattern {
         is_plugin && self.tool.is_match(name)
     }
 
-    fn is_built_in(&self, name: &str) -> bool {
+    fn matches_built_in_tool(&self, name: &str) -> bool {
         self.matches_name(None, name)
     }
 }
@@ -427,7 +433,7 @@ impl PathPattern {
     }
 
     /// Whether an allowing rule may match a whole directory tree.
-    pub(super) fn can_match_tree(&self) -> bool {
+    pub(super) fn may_match_directory_tree(&self) -> bool {
         self.text.ends_with('/') || self.text.contains("**") || self.text.contains('{')
     }
 

@@ -51,7 +51,7 @@ fn decide_with(
 }
 
 /// Reads a line of configuration.
-fn policy_of_line(line: &str) -> ToolPolicy {
+fn parse_policy_line(line: &str) -> ToolPolicy {
     let config: toml::Table = toml::from_str(line).expect(line);
     config["tools"].clone().try_into().expect(line)
 }
@@ -107,7 +107,7 @@ fn rules_and_defaults_decide_as_the_table_says() {
 }
 
 #[test]
-fn modes_change_the_verdict_as_the_table_says() {
+fn approval_modes_change_the_verdict_on_a_call() {
     let yes = PolicyMode {
         yes: true,
         ..PolicyMode::default()
@@ -214,7 +214,7 @@ fn approval_modes_never_loosen_a_rule_or_the_request_of_a_hook() {
             Plan,
             "bash",
             Execute,
-            Subject::Command(Command::read("git status")),
+            Subject::Command(Command::parse("git status")),
             false,
             "deny",
         ),
@@ -222,7 +222,7 @@ fn approval_modes_never_loosen_a_rule_or_the_request_of_a_hook() {
         (Full, "write_file", Write, file("closed/a"), false, "deny"),
         (Full, "bash", Execute, Subject::Any, true, "allow"),
     ] {
-        policy.switch.set(mode);
+        policy.switch.set_mode(mode);
         let spec = tool_spec(tool, class);
         let decision = decide_with(&policy, &spec, &subject, &json!({}), is_asked);
         assert_eq!(
@@ -256,7 +256,12 @@ fn without_a_terminal_the_reason_names_the_flag_and_the_line() {
     assert!(reason.contains("--yes"), "{reason}");
     let line = r#"tools.rules = [{ tool = "web:fetch", decision = "allow" }]"#;
     assert!(reason.contains(line), "{reason}");
-    let decision = decide(&policy_of_line(line), "web:fetch", External, &Subject::Any);
+    let decision = decide(
+        &parse_policy_line(line),
+        "web:fetch",
+        External,
+        &Subject::Any,
+    );
     assert_eq!(decision.verdict, ToolVerdict::Allow);
 }
 
@@ -312,8 +317,8 @@ fn rules_without_conditions_or_with_misspelled_keys_are_refused() {
     assert_eq!(read.rules.len(), 6);
 }
 
-fn command(text: &str) -> Subject {
-    Subject::Command(Command::read(text))
+fn command_subject(text: &str) -> Subject {
+    Subject::Command(Command::parse(text))
 }
 
 const COMMANDS: &str = r#"
@@ -363,8 +368,9 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
         ("cat <<E\ngit push\nE", "ask", "deny"),
         ("git log --oneline push", "ask", "deny"),
         ("cargo test -- 'git push'", "ask", "deny"),
-        // These ask regardless of the rules, but are certainly not denied ones.
         ("cargo test a*", "ask", "deny"),
+        // No rule with a command pattern can allow these commands, but certainly no rule denies
+        // them.
         ("ls $X", "ask", "allow"),
         ("git status > out/../x", "ask", "allow"),
         ("git status &", "ask", "allow"),
@@ -378,13 +384,14 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
                 &parse_policy(COMMANDS, mode),
                 "bash",
                 Execute,
-                &command(text),
+                &command_subject(text),
             );
             let rule = &decision.rule;
             assert_eq!(verdict_word(&decision.verdict), expected, "{text}: {rule}");
         }
     }
-    // Another tool with that effect has no command, so a command rule does not match it.
+    // A plugin's tool with the same effect class has no command, so a command rule does not match
+    // it.
     let policy = parse_policy(COMMANDS, TERMINAL);
     let other = decide(&policy, "p:run", Execute, &Subject::Any);
     assert_eq!(other.rule, "the default for effect execute");
@@ -392,7 +399,7 @@ fn commands_are_decided_part_by_part_and_the_narrowest_rule_wins() {
 
 #[test]
 fn a_rule_for_a_tool_allows_unparsable_commands_unless_a_rule_denies_something() {
-    let loops = command("for x in a; do b; done");
+    let loops = command_subject("for x in a; do b; done");
     for (text, expected) in [
         (
             r#"rules = [{ tool = "bash", decision = "allow" }]"#,
@@ -446,7 +453,7 @@ fn no_spelling_of_a_command_bypasses_the_rules_of_the_manual() {
             &parse_policy(MANUAL, TERMINAL),
             "bash",
             Execute,
-            &command(text),
+            &command_subject(text),
         );
         let rule = &decision.rule;
         assert_eq!(verdict_word(&decision.verdict), expected, "{text}: {rule}");
@@ -455,7 +462,7 @@ fn no_spelling_of_a_command_bypasses_the_rules_of_the_manual() {
             &parse_policy(MANUAL, nobody),
             "bash",
             Execute,
-            &command(text),
+            &command_subject(text),
         );
         let is_allowed = decision.verdict == ToolVerdict::Allow;
         assert_eq!(is_allowed, expected == "allow", "{text}: {}", decision.rule);
@@ -471,7 +478,7 @@ fn an_always_answer_covers_no_command_that_may_be_denied() {
         ("git push", true),
         ("sudo x", false),
     ] {
-        let (bash, subject) = (tool_spec("bash", Execute), command(text));
+        let (bash, subject) = (tool_spec("bash", Execute), command_subject(text));
         let call = PolicyCall {
             spec: &bash,
             arguments: &json!({}),
@@ -490,7 +497,7 @@ fn an_always_answer_covers_no_command_that_may_be_denied() {
 
 #[test]
 fn a_command_too_long_for_any_system_is_refused_without_parsing() {
-    let long = command(&"a ".repeat(3 << 20));
+    let long = command_subject(&"a ".repeat(3 << 20));
     for mode in [
         TERMINAL,
         PolicyMode {
@@ -508,7 +515,7 @@ fn a_command_too_long_for_any_system_is_refused_without_parsing() {
 }
 
 #[test]
-fn paths_are_decided_by_the_narrowest_glob() {
+fn the_rule_with_the_narrowest_glob_decides_on_a_path() {
     let text = r#"
 rules = [
     { path = "docs/**", decision = "allow" },
@@ -575,7 +582,7 @@ fn a_call_that_a_rule_may_deny_is_refused_with_a_remedy_for_its_tool() {
         (
             "bash",
             Execute,
-            command("git --new push"),
+            command_subject("git --new push"),
             "simple commands",
         ),
     ] {
@@ -593,21 +600,45 @@ fn the_suggested_rule_allows_the_call_and_no_similar_call() {
     let write = tool_spec("write_file", Write);
     let file = |path: &str| Subject::File(WorkspacePath::Known(path.to_owned()));
     for (spec, subject, neighbor) in [
-        (&bash, command("git status -s"), command("git push")),
         (
             &bash,
-            command("git status | head"),
-            command("git status | sh"),
+            command_subject("git status -s"),
+            command_subject("git push"),
         ),
-        (&bash, command("rm -rf 'a b'"), command("rm -rf b")),
-        (&bash, command("rm -rf '…'"), command("rm -rf 'b'")),
-        (&bash, command("rm -rf '*'"), command("rm -rf b")),
-        (&bash, command("rm -rf \"it's\""), command("rm -rf its")),
-        (&bash, command("ls > 'a b'"), command("ls > b")),
+        (
+            &bash,
+            command_subject("git status | head"),
+            command_subject("git status | sh"),
+        ),
+        (
+            &bash,
+            command_subject("rm -rf 'a b'"),
+            command_subject("rm -rf b"),
+        ),
+        (
+            &bash,
+            command_subject("rm -rf '…'"),
+            command_subject("rm -rf 'b'"),
+        ),
+        (
+            &bash,
+            command_subject("rm -rf '*'"),
+            command_subject("rm -rf b"),
+        ),
+        (
+            &bash,
+            command_subject("rm -rf \"it's\""),
+            command_subject("rm -rf its"),
+        ),
+        (
+            &bash,
+            command_subject("ls > 'a b'"),
+            command_subject("ls > b"),
+        ),
         (&write, file("docs/a \"b\".md"), file("docs/b.md")),
     ] {
         let line = suggest_allow_line(spec, &subject);
-        let allowed = policy_of_line(&line);
+        let allowed = parse_policy_line(&line);
         let decide = |subject| decide_with(&allowed, spec, subject, &json!({}), false).verdict;
         assert_eq!(decide(&subject), ToolVerdict::Allow, "{line}");
         assert_ne!(decide(&neighbor), ToolVerdict::Allow, "{line}");
@@ -659,25 +690,25 @@ fn rules_that_contradict_their_tools_are_reported() {
         ("tool = \"bash\", effect = \"execute\"", None),
         (
             "tool = \"bash\", effect = \"read\"",
-            Some("`bash` has the effect execute and not read"),
+            Some("`bash` has the effect class execute and not read"),
         ),
         ("tool = \"*_file\", effect = \"write\"", None),
         (
             "tool = \"*_file\", effect = \"execute\"",
             Some(
-                "`read_file`, `edit_file`, `write_file` have the effect external or read or write",
+                "`read_file`, `edit_file`, `write_file` have the effect class external or read or write",
             ),
         ),
         ("effect = \"external\"", None),
         ("effect = \"execute\", command = \"ls\"", None),
         (
             "effect = \"read\", command = \"ls\"",
-            Some("`bash` has the effect execute and not read"),
+            Some("`bash` has the effect class execute and not read"),
         ),
         ("effect = \"write\", path = \"docs/**\"", None),
         (
             "effect = \"execute\", path = \"docs/**\"",
-            Some("have the effect read or write and not execute"),
+            Some("have the effect class read or write and not execute"),
         ),
         (
             "tool = \"write_file\", path = \"docs/**\"",

@@ -20,7 +20,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::{FileFingerprint, MAX_KEPT_BYTES, RepositoryBefore, Stamp, WritableRoots};
+use super::{FileFingerprint, FileStamp, MAX_KEPT_BYTES, RepositoryFilesBefore, WritableRoots};
 use crate::beneath::open_regular_file;
 use crate::clock;
 use crate::disk::create_private_folder;
@@ -37,7 +37,7 @@ const UNFINISHED: &str = "new";
 /// paths.
 const MAX_RECORD_BYTES: u64 = 2 * MAX_KEPT_BYTES + (32 << 20);
 
-/// Maximum time after the deadline of a command in which its last process ends.
+/// Maximum time between the deadline of a command and the end of its last process.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// Age at which an unfinished record is removed. Its command was never started.
@@ -53,20 +53,21 @@ pub(in crate::tool) struct CommandRecord {
 
 /// Content of a record.
 #[derive(Serialize, Deserialize)]
-struct RecordContent {
+struct CommandRecordContent {
     version: u32,
-    /// Latest time at which the command can change a file, in seconds since 1970.
+    /// Latest time at which the recorded command can still run and change files, in seconds since
+    /// 1970.
     last: i64,
     /// Directories that the command may change.
     folders: Vec<RecordedPath>,
     known: Vec<RecordedFile>,
 }
 
-/// State of one file before the command.
+/// State, before a command runs, of one file that decides which programs git runs.
 #[derive(Serialize, Deserialize)]
 struct RecordedFile {
     path: RecordedPath,
-    stamp: Stamp,
+    stamp: FileStamp,
     /// Content to restore, in base64.
     bytes: Option<String>,
 }
@@ -88,8 +89,8 @@ impl RecordedPath {
     }
 }
 
-impl RecordContent {
-    fn from_state(before: &RepositoryBefore, deadline: Duration) -> Self {
+impl CommandRecordContent {
+    fn from_state(before: &RepositoryFilesBefore, deadline: Duration) -> Self {
         let lived = i64::try_from((deadline + GRACE).as_secs()).unwrap_or(i64::MAX);
         let now = clock::current_time().as_second();
         Self {
@@ -113,10 +114,10 @@ impl RecordContent {
         }
     }
 
-    /// Returns the state before the command; `None` if the record is damaged. Leaves out a
-    /// directory whose path now contains a symlink: the command may have created the symlink, to
-    /// have files of another repository renamed.
-    fn decode_state(&self) -> Option<RepositoryBefore> {
+    /// Returns the recorded state of the repository's files before the command; `None` if the
+    /// record is damaged. Leaves out a directory whose path now contains a symlink: the command may
+    /// have created the symlink, to have files of another repository renamed.
+    fn decode_state(&self) -> Option<RepositoryFilesBefore> {
         let folders: Option<Vec<PathBuf>> = self.folders.iter().map(RecordedPath::decode).collect();
         let mut folders = folders?;
         folders.retain(|path| path.canonicalize().is_ok_and(|real| real == *path));
@@ -128,7 +129,7 @@ impl RecordContent {
             let stamp = file.stamp;
             Some((file.path.decode()?, FileFingerprint { stamp, bytes }))
         });
-        Some(RepositoryBefore {
+        Some(RepositoryFilesBefore {
             known: known.collect::<Option<_>>()?,
             roots: WritableRoots::open_roots(&folders),
         })
@@ -141,7 +142,7 @@ impl CommandRecord {
     /// end of the process, not a crash of the machine.
     pub(in crate::tool) fn create(
         folder: &Path,
-        before: &RepositoryBefore,
+        before: &RepositoryFilesBefore,
         deadline: Duration,
     ) -> io::Result<Self> {
         create_private_folder(folder)?;
@@ -152,7 +153,7 @@ impl CommandRecord {
         // Lock the file before renaming it: other processes treat every unlocked file with the
         // extension of finished records as that of an interrupted command.
         file.try_lock()?;
-        let written = serde_json::to_vec(&RecordContent::from_state(before, deadline))
+        let written = serde_json::to_vec(&CommandRecordContent::from_state(before, deadline))
             .map_err(io::Error::from)
             .and_then(|bytes| file.write_all(&bytes))
             .and_then(|()| fs::rename(&new, &path));
@@ -170,22 +171,23 @@ impl CommandRecord {
     }
 }
 
-/// Checks the files of interrupted commands: renames those that git would run, and removes the
-/// records. Returns a line for each file, and for each record that cannot be read.
+/// Checks the files that interrupted commands left in repositories, for example because Rind was
+/// killed: renames those that git would run, and removes the records of these commands. Returns a
+/// line for each file, and for each record that cannot be read.
 #[must_use]
 pub fn check_interrupted_commands(folder: &Path) -> Vec<String> {
     let dir = match Dir::open_ambient_dir(folder, ambient_authority()) {
         Ok(dir) => dir,
-        // Without this folder, no command has run confined yet.
+        // If the folder is missing, no command has run confined yet, so none was interrupted.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-        Err(error) => return vec![unreadable_record(folder, &error.to_string())],
+        Err(error) => return vec![unreadable_record_text(folder, &error.to_string())],
     };
     let mut names: Vec<PathBuf> = match dir.entries() {
         Ok(entries) => entries
             .flatten()
             .map(|entry| entry.file_name().into())
             .collect(),
-        Err(error) => return vec![unreadable_record(folder, &error.to_string())],
+        Err(error) => return vec![unreadable_record_text(folder, &error.to_string())],
     };
     // Begin with the oldest record, which holds the state before all later commands: ids sort by
     // time.
@@ -201,7 +203,8 @@ pub fn check_interrupted_commands(folder: &Path) -> Vec<String> {
     lines
 }
 
-/// Checks the files of the command of one record. Skips a locked record: its command still runs.
+/// Checks the files that the command of one record may have left. Skips a locked record: its
+/// command still runs.
 fn check_recorded_files(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
     let path = folder.join(name);
     let file = match open_regular_file(dir, name) {
@@ -209,12 +212,17 @@ fn check_recorded_files(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
         // Another process has just removed the record.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Ok(None) => {
-            return vec![unreadable_record(
+            return vec![unreadable_record_text(
                 &path,
                 "it is not a regular file; remove it",
             )];
         }
-        Err(error) => return vec![unreadable_record(&path, &format!("{error}; remove it"))],
+        Err(error) => {
+            return vec![unreadable_record_text(
+                &path,
+                &format!("{error}; remove it"),
+            )];
+        }
     };
     if file.try_lock().is_err() {
         return Vec::new();
@@ -223,9 +231,9 @@ fn check_recorded_files(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
         Ok((before, last)) => before
             .rename_files_git_would_run(Some(last))
             .into_iter()
-            .map(|line| format!("from a command that was interrupted: {line}"))
+            .map(|line| format!("a command that was interrupted left this: {line}"))
             .collect(),
-        Err(why) => vec![unreadable_record(&path, &why)],
+        Err(why) => vec![unreadable_record_text(&path, &why)],
     };
     // Ignore the error: a record that remains is checked again at the next start.
     let _ = dir.remove_file(name);
@@ -234,7 +242,7 @@ fn check_recorded_files(folder: &Path, dir: &Dir, name: &Path) -> Vec<String> {
 
 /// Reads a record: the state before the command, and the latest time at which the command can
 /// change a file, in seconds since 1970.
-fn read_record(file: &File) -> Result<(RepositoryBefore, i64), String> {
+fn read_record(file: &File) -> Result<(RepositoryFilesBefore, i64), String> {
     let mut bytes = Vec::new();
     file.take(MAX_RECORD_BYTES + 1)
         .read_to_end(&mut bytes)
@@ -242,10 +250,13 @@ fn read_record(file: &File) -> Result<(RepositoryBefore, i64), String> {
     if bytes.len() as u64 > MAX_RECORD_BYTES {
         return Err(format!("it is larger than {MAX_RECORD_BYTES} bytes"));
     }
-    let recorded: RecordContent =
+    let recorded: CommandRecordContent =
         serde_json::from_slice(&bytes).map_err(|error| format!("it is damaged: {error}"))?;
     if recorded.version != VERSION {
-        return Err(format!("it has version {} of the format", recorded.version));
+        return Err(format!(
+            "it has version {} of the format instead of {VERSION}",
+            recorded.version
+        ));
     }
     let before = recorded
         .decode_state()
@@ -253,7 +264,7 @@ fn read_record(file: &File) -> Result<(RepositoryBefore, i64), String> {
     Ok((before, recorded.last))
 }
 
-fn unreadable_record(path: &Path, why: &str) -> String {
+fn unreadable_record_text(path: &Path, why: &str) -> String {
     format!(
         "cannot tell whether an interrupted command left files that git would run: {} cannot be read: {why}",
         path.display()

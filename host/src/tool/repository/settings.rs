@@ -2,7 +2,8 @@
 //!
 //! The code is pure. It has a list of harmless settings; all other settings count as dangerous.
 
-/// Sections with their harmless keys, in any subsection.
+/// Sections of a repository's git settings, with those of their keys that cannot run a program.
+/// They apply to any subsection.
 const HARMLESS: &[(&str, &[&str])] = &[
     ("advice", &[]),
     (
@@ -70,8 +71,8 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("user", &["email", "name"]),
 ];
 
-/// Whether none of these settings can run a program or include other settings. A line that cannot
-/// be parsed with certainty is not harmless.
+/// Whether every setting in `text` is known neither to run a program nor to include other settings.
+/// Returns false if a line cannot be parsed with certainty.
 pub(super) fn settings_are_harmless(text: &str) -> bool {
     let mut section = String::new();
     for line in text.lines() {

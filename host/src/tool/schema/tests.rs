@@ -113,7 +113,7 @@ fn references_to_other_documents_are_refused() {
 }
 
 #[test]
-fn references_that_descend_into_the_value_are_accepted() {
+fn recursive_references_are_accepted_if_each_step_descends_into_the_value() {
     let tree = json!({
         "type": "object",
         "properties": {"children": {"type": "array", "items": {"$ref": "#"}}, "name": {"$ref": "#/$defs/name"}},
@@ -178,7 +178,7 @@ fn a_pattern_that_backtracks_without_end_is_stopped() {
 }
 
 #[test]
-fn arguments_too_deep_for_references_that_multiply_are_refused_at_once() {
+fn deep_arguments_are_refused_if_schema_references_would_multiply_the_work() {
     let twice = json!([{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]);
     let schema = json!({
         "type": "object",
@@ -193,7 +193,7 @@ fn arguments_too_deep_for_references_that_multiply_are_refused_at_once() {
 }
 
 #[test]
-fn a_long_chain_of_references_does_no_harm() {
+fn a_long_chain_of_schema_references_is_compiled_or_refused() {
     for is_reversed in [false, true] {
         let mut names: Vec<usize> = (0..2_000).collect();
         if is_reversed {
@@ -222,7 +222,7 @@ fn null_for_an_optional_property_counts_as_absent() {
         "may": {"type": ["string", "null"]},
         "inner": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "integer"}}}},
     }});
-    let check = compile_arguments(&schema).expect("a good schema");
+    let check = compile_argument_check(&schema).expect("a good schema");
     let given = json!({"path": "p", "n": null, "mode": null, "any": null, "may": null, "inner": [{"x": null}]});
     assert_eq!(check(&given), Ok(()));
     let mut left = given;

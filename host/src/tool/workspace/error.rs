@@ -66,7 +66,7 @@ pub enum WorkspaceError {
     #[error("cancelled")]
     Cancelled,
     /// Read-only work took too long.
-    #[error("stopped: it took longer than {seconds} s; narrow it by path, glob or pattern")]
+    #[error("stopped: the search took longer than {seconds} s; narrow it by path, glob or pattern")]
     TooLong {
         /// Deadline in seconds.
         seconds: u64,

@@ -15,18 +15,19 @@ use rustix::process::{Gid, Uid};
 use super::super::known::FileVersion;
 use super::super::subject::WorkspacePath;
 use super::{Workspace, WorkspaceError};
-use crate::beneath::{MissingParents, open_regular_file};
+use crate::beneath::{MissingParentRule, open_regular_file};
 use crate::git::leads_into_repository;
-use crate::point::handle::ChangeRecorder;
+use crate::point::handle::FileChangeRecorder;
 
 /// Expected state of a file before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tool) enum ExpectedFile {
     /// The state does not matter.
     Any,
-    /// No file exists: the write fails if another process has created one.
+    /// No file exists at the path; the write fails if another process has created one meanwhile.
     Nothing,
-    /// The file has this version; a file of more than `cap` bytes is compared by its attributes.
+    /// The file has the content that it had when the model read it, given by `version`; a file of
+    /// more than `cap` bytes is compared by its attributes.
     Version { version: FileVersion, cap: u64 },
 }
 
@@ -39,7 +40,7 @@ pub(in crate::tool) struct WriteResult {
 }
 
 impl WriteResult {
-    /// Returns a note for the model if the file has several names.
+    /// Returns a note for the model if the file has several names (hard links).
     pub(in crate::tool) fn result_note(self) -> Option<String> {
         let n_links = self.n_links;
         (n_links > 1).then(|| {
@@ -68,7 +69,7 @@ impl Workspace {
         path: &str,
         content: &[u8],
         expected: ExpectedFile,
-        recorder: Option<&dyn ChangeRecorder>,
+        recorder: Option<&dyn FileChangeRecorder>,
     ) -> Result<WriteResult, WorkspaceError> {
         let (Some(recorder), WorkspacePath::Known(known)) = (recorder, self.resolve_path(path))
         else {
@@ -104,7 +105,7 @@ impl Workspace {
         if let WorkspacePath::Known(known) = self.resolve_path(path) {
             check(&known)?;
         }
-        let walked = self.walk(path, MissingParents::Made)?;
+        let walked = self.walk_path(path, MissingParentRule::Made)?;
         // Check again after resolving: a symlink may have been swapped in, and `..` may follow a
         // directory that was just created.
         check(&walked.names.join("/"))?;
@@ -177,7 +178,8 @@ struct FileWrite<'a> {
 }
 
 impl FileWrite<'_> {
-    /// Writes the file; returns whether it was in the expected state.
+    /// Writes the file and returns true if it is in the state that `expected` describes; otherwise
+    /// leaves the file unchanged and returns false.
     fn write_and_rename(&self, old: Option<Metadata>) -> io::Result<bool> {
         let temporary = format!(".rind-{}.tmp", crate::clock::new_id());
         let written = self.prepare_file(&temporary, old.as_ref());
@@ -214,7 +216,7 @@ impl FileWrite<'_> {
             .open_with(temporary, options.write(true).create_new(true))?;
         let mut keeps_owner = true;
         if let Some(old) = old {
-            keeps_owner = set_owner(&file, old)?;
+            keeps_owner = copy_owner_from_old(&file, old)?;
             // Set the mode after the owner, because chown clears set-id bits, and before the first
             // byte, because no other user may read a private file.
             file.set_permissions(old.permissions())?;
@@ -306,7 +308,7 @@ fn overwrite_file(file: &mut File, content: &[u8]) -> io::Result<()> {
 
 /// Gives a new file the owner and group of the old one. Returns `false` if the user is not
 /// permitted to do so.
-fn set_owner(file: &File, old: &Metadata) -> io::Result<bool> {
+fn copy_owner_from_old(file: &File, old: &Metadata) -> io::Result<bool> {
     let own = file.metadata()?;
     if (own.uid(), own.gid()) == (old.uid(), old.gid()) {
         return Ok(true);

@@ -28,7 +28,7 @@ struct FakeTurn {
     /// Whether the last answer had calls, after which `finish` requires another request.
     has_had_calls: bool,
     is_over: bool,
-    /// Number of primitives since the last request.
+    /// Number of primitives that the loop called since its last request to the model.
     n_since: u32,
     /// Calls of the last answer that did not run yet.
     open: Vec<ToolCall>,
@@ -68,14 +68,15 @@ impl FakeTurn {
     }
 
     /// Records that the last answer of the conversation has these calls.
-    fn keep_answer(&mut self, calls: Vec<ToolCall>) {
+    fn record_answer_calls(&mut self, calls: Vec<ToolCall>) {
         self.aside.clear();
         self.has_answer = true;
         self.has_had_calls = !calls.is_empty();
         self.open = calls;
     }
 
-    /// Invalidates all answers, because a message was added to the conversation after them.
+    /// Makes the last answer and all answers outside the conversation unusable, because a message
+    /// was added to the conversation after them.
     fn forget_answers(&mut self) {
         self.aside.clear();
         self.has_answer = false;
@@ -94,11 +95,12 @@ pub(super) fn reset() {
 }
 
 /// Sets the input of the turn that the plugin's agent loop runs on this thread, and the function
-/// that answers its requests. Without one, requests are denied. Reflection accepts every answer.
+/// that answers the loop's requests to the model. Without this function, requests are denied.
+/// Reflection accepts every answer.
 ///
 /// # Panics
-/// A primitive panics where the host would end the turn, with the reason: a request before the
-/// prompt, an answer that ends the turn with open calls, and so on.
+/// A function of the agent loop panics where the host would end the turn, with the reason: a
+/// request before the prompt, an answer that ends the turn with open calls, and so on.
 pub fn answer_requests(
     input: &str,
     answer: impl Fn(RequestOrder) -> Result<ModelAnswer, Error> + 'static,
@@ -119,7 +121,7 @@ pub fn asked_primitives() -> Vec<String> {
     TURN.with_borrow(|turn| turn.asked.clone())
 }
 
-/// Creates an answer of a model, without calls.
+/// Creates an answer of a model without tool calls.
 #[must_use]
 pub fn model_answer(id: u32, text: &str) -> ModelAnswer {
     ModelAnswer {
@@ -142,8 +144,9 @@ pub(crate) mod host {
         TurnFinish,
     };
 
-    /// Records a primitive with its text or number, and panics if it must not be called now. The
-    /// host would end the turn without an error that the loop can see, so the test must fail here.
+    /// Records a call of the agent-loop function `name` with its text or number, and panics if the
+    /// function must not be called now. The host would end the turn without an error that the loop
+    /// can see, so the test must fail here.
     fn note(name: &str, more: &str) {
         let fault = TURN.with_borrow_mut(|turn| {
             let asked = format!("{name} {more}");
@@ -186,7 +189,7 @@ pub(crate) mod host {
             true => {
                 turn.aside.insert(answer.id, answer.calls.clone());
             }
-            false => turn.keep_answer(answer.calls.clone()),
+            false => turn.record_answer_calls(answer.calls.clone()),
         });
         Ok(answer)
     }
@@ -195,7 +198,7 @@ pub(crate) mod host {
         note("accept", &id.to_string());
         TURN.with_borrow_mut(|turn| match turn.aside.remove(&id) {
             Some(calls) => {
-                turn.keep_answer(calls);
+                turn.record_answer_calls(calls);
                 Ok(())
             }
             None => Err(Error::NotFound(format!(

@@ -16,7 +16,7 @@ type Function<A, T> = Rc<dyn Fn(A) -> Result<T, Error>>;
 /// Holder of the function with which a test answers one kind of call.
 pub(super) struct Answerer<A, T> {
     function: RefCell<Option<Function<A, T>>>,
-    /// Name of the public function with which a test sets `function`, for the error message.
+    /// Name of the public function with which a test sets `function`; the error message names it.
     set_with: &'static str,
 }
 
@@ -43,7 +43,7 @@ impl<A, T> Answerer<A, T> {
         match function {
             Some(function) => function(asked),
             None => Err(Error::Denied(format!(
-                "this test does not answer this kind of call; set a function that does with `rind_sdk::testing::{}`",
+                "this test has no function that answers this kind of call; set one with `rind_sdk::testing::{}`",
                 self.set_with
             ))),
         }
@@ -60,7 +60,7 @@ thread_local! {
     static SHELL: Answerer<String, Reading> = const { Answerer::new("answer_commands") };
 }
 
-/// Removes all functions and started subagents on this thread.
+/// Removes all functions that answer calls, and all started subagents, on this thread.
 pub(super) fn reset() {
     HTTP.with(|own| own.function.replace(None));
     MODEL.with(|own| own.function.replace(None));

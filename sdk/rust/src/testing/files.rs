@@ -86,7 +86,7 @@ pub(crate) mod host {
         let length = length as usize;
         if length > MAX_BYTES {
             return Err(Error::Limit(format!(
-                "one call reads at most {MAX_BYTES} bytes"
+                "one call may read at most {MAX_BYTES} bytes"
             )));
         }
         with_files(path, |files, path| match files.get(path) {
@@ -100,24 +100,24 @@ pub(crate) mod host {
     }
 
     pub(crate) fn write(path: &str, content: &[u8]) -> Result<(), Error> {
-        put_bytes(path, content, |old, new| {
+        change_file_bytes(path, content, |old, new| {
             old.clear();
             old.extend_from_slice(new);
         })
     }
 
     pub(crate) fn append(path: &str, content: &[u8]) -> Result<(), Error> {
-        put_bytes(path, content, |old, new| old.extend_from_slice(new))
+        change_file_bytes(path, content, |old, new| old.extend_from_slice(new))
     }
 
-    fn put_bytes(
+    fn change_file_bytes(
         path: &str,
         content: &[u8],
         change: impl FnOnce(&mut Vec<u8>, &[u8]),
     ) -> Result<(), Error> {
         if content.len() > MAX_BYTES {
             return Err(Error::Limit(format!(
-                "one call writes at most {MAX_BYTES} bytes"
+                "one call may write at most {MAX_BYTES} bytes"
             )));
         }
         with_files(path, |files, path| {

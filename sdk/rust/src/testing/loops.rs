@@ -34,7 +34,7 @@ pub fn answer_turns(answer: impl Fn(TurnOrder) -> Result<TurnReport, Error> + 's
     TURNS.with(|own| own.set(answer));
 }
 
-/// Call of a WebSocket function by the plugin.
+/// Call of a WebSocket function that the tested plugin made.
 #[derive(Clone, Debug)]
 pub enum SocketCall {
     /// Open a connection to this URL.

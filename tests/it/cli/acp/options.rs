@@ -112,8 +112,17 @@ fn commands_are_offered_and_run() {
 
 /// Model server with two models that answer with their own names.
 fn models(received: &Received) -> Reply {
+    answer_of_a_model(received, ["large", "small/one"])
+}
+
+/// Another model server, which lists no model of the first.
+fn other_models(received: &Received) -> Reply {
+    answer_of_a_model(received, ["deep", "wide"])
+}
+
+fn answer_of_a_model(received: &Received, listed: [&str; 2]) -> Reply {
     if received.line.ends_with("/models") {
-        let list = json!({"object": "list", "data": [{"id": "large"}, {"id": "small/one"}]});
+        let list = json!({"object": "list", "data": listed.map(|id| json!({"id": id}))});
         return Reply::ok(&list.to_string());
     }
     let request: Value = serde_json::from_slice(&received.body).unwrap_or_default();
@@ -162,8 +171,46 @@ async fn the_models_of_the_provider_are_an_option() {
         assert_eq!(told["configOptions"][1]["currentValue"], "large");
         assert_eq!(client.run(&session, "and now?"), "end_turn");
         let said = client.said();
-        let expected = "I am large.I am small/one.model from the next turn on: largeI am large.";
+        let expected = "I am large.I am small/one.the next turns use the model largeI am large.";
         assert_eq!(said, expected);
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_models_listed_are_those_of_the_provider_that_was_selected_last() {
+    let (first, second) = (
+        Server::start(models).await,
+        Server::start(other_models).await,
+    );
+    let rind = Rind::default();
+    rind.config(&format!(
+        "[providers.company]\nbase_url = \"{}\"\nmodel = \"large\"\n[providers.lab]\nbase_url = \"{}\"\nmodel = \"deep\"\n[provider]\nname = \"company\"\n",
+        first.at("127.0.0.1", "/v1"),
+        second.at("127.0.0.1", "/v1"),
+    ));
+    tokio::task::block_in_place(|| {
+        let mut client = client(&rind);
+        let session = client.new_session();
+        client.update_after(0, "config_option_update");
+        assert_eq!(client.run(&session, "/model lab/deep"), "end_turn");
+        let listed = |own: &mut AcpClient| {
+            let found = own
+                .updates
+                .iter()
+                .find(|update| update.to_string().contains("wide"));
+            found.cloned()
+        };
+        let told = client.wait_for("the models of the second provider", listed);
+        assert_eq!(told["configOptions"][1]["currentValue"], "deep");
+        assert!(!told.to_string().contains("large"), "{told}");
+        let choice = json!({"sessionId": session, "configId": "model", "value": "wide"});
+        client.call("session/set_config_option", choice);
+        let from = client.updates.len();
+        assert_eq!(client.run(&session, "who are you?"), "end_turn");
+        assert_eq!(client.text_after(from, "agent_message_chunk"), "I am wide.");
+        let old = json!({"sessionId": session, "configId": "model", "value": "large"});
+        let (_, refused) = client.refused("session/set_config_option", old);
+        assert!(refused.contains("`large` is not among"), "{refused}");
     });
 }
 

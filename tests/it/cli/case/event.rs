@@ -154,7 +154,7 @@ fn a_wrong_event_names_the_fault_and_its_place() {
         ),
         (
             "{ point = \"pre-tool\", payload = { call = { name = \"deploy\" } } }",
-            "the host of the case has no tool `deploy`: give `effect_class`",
+            "the host of the case has no tool `deploy`: state the class of its effects as `effect_class`",
         ),
     ] {
         let rind = scripted(&format!(

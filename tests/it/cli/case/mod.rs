@@ -197,7 +197,7 @@ fn a_case_that_did_not_come_to_what_it_is_about_fails() {
         (
             "tool = { name = \"grete\" }".to_owned(),
             "stop = \"done\"",
-            "a tool that does not exist; if that is meant, compare `results`\n      there is no tool `grete`",
+            "a tool that does not exist; if the case intends this, compare the result with `results`\n      there is no tool `grete`",
         ),
     ] {
         let rind = with_cases("hello", |manifest| manifest, &case(&given, expect));
@@ -215,7 +215,8 @@ fn a_plugin_that_remembers_in_its_instance_fails_its_case() {
     );
     let ran = rind.run(&["plugin", "test", "hostile"]).exits(1);
     assert!(
-        ran.stdout.contains("with a kept and with a fresh instance"),
+        ran.stdout
+            .contains("when its instance is kept than when it is new"),
         "{}",
         ran.stdout
     );

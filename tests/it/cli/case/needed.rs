@@ -98,7 +98,7 @@ fn a_case_says_where_it_looked_for_what_its_plugin_needs() {
         let ran = rind.run(&["plugin", "test", "one", "--only", "gate"]);
         ran.exits(1).stdout
     };
-    let missing = "it depends on plugin `owner` *, which is not loaded; cases load what a plugin needs from the folders beside it";
+    let missing = "it depends on plugin `owner` *, which is not loaded; cases load the plugins that a plugin needs from the folders beside its own";
     // The folder `owner` contains a plugin with another name, which is not accepted.
     let manifest = fs::read_to_string(owner.join("plugin.toml")).unwrap();
     let other = manifest.replace("\"owner\"", "\"other\"");
@@ -112,7 +112,7 @@ fn a_case_says_where_it_looked_for_what_its_plugin_needs() {
     )
     .unwrap();
     let said = refused();
-    assert!(said.contains("it needs `"), "{said}");
+    assert!(said.contains("it needs the plugin `"), "{said}");
     assert!(
         said.contains("owner/plugin.toml is not a plugin manifest"),
         "{said}"
@@ -125,7 +125,9 @@ fn a_case_says_where_it_looked_for_what_its_plugin_needs() {
     .unwrap();
     let said = refused();
     assert!(
-        said.contains("it needs `owner`, which cannot be loaded: it depends on plugin `gone`"),
+        said.contains(
+            "it needs the plugin `owner`, which cannot be loaded: it depends on plugin `gone`"
+        ),
         "{said}"
     );
     assert!(said.contains("/gone`"), "{said}");

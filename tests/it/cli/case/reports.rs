@@ -172,7 +172,7 @@ fn outcomes_that_no_case_sees_are_named() {
     let ran = rind.run(&["plugin", "test", "hostile"]).exits(0);
     assert!(
         ran.stderr
-            .contains("no case has the outcome `pass` of pre-tool"),
+            .contains("no case makes the plugin return `pass` of pre-tool"),
         "{}",
         ran.stderr
     );

@@ -50,7 +50,7 @@ fn a_turn_after_a_turn_gets_its_own_replies() {
     fails(
         "hello",
         "[[case]]\nname = \"a\"\nexpect.stop = \"done\"\n[[case.then]]\ngiven = { input = \"x\", loop = true }\nexpect.stop = \"done\"\n",
-        "step 2: `input` and `loop` cannot be in the same step",
+        "step 2: one step cannot have `input` and `loop` together",
     );
 }
 
@@ -124,11 +124,11 @@ fn words_that_nothing_matches_are_errors_with_the_nearest() {
         ),
         (
             "hooks = { turn-end = \"passed\" }",
-            "the outcome is never `passed`; did you mean `pass`?",
+            "the outcome cannot be `passed`; did you mean `pass`?",
         ),
         (
             "stop = \"finished\"",
-            "`expect.stop` is never `finished`; it is one of done",
+            "`expect.stop` cannot be `finished`; it is one of done",
         ),
         ("outputs = \"x\"", "unknown field `outputs`"),
         ("outputs = \"x\"", "did you mean `output`?"),

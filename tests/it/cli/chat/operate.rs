@@ -65,7 +65,7 @@ fn enter_takes_the_marked_entry_of_the_menu_and_nothing_goes_to_the_model() {
         .sees("› /rename");
     terminal
         .keys("Tides\r")
-        .sees("this session is called Tides");
+        .sees("the title of this session is now Tides");
     // With the menu closed, a slash alone is not sent as a message.
     terminal
         .keys("/")

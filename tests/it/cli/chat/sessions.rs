@@ -90,7 +90,9 @@ fn a_copy_goes_its_own_way_and_the_first_session_stays_as_it_was() {
     let before = std::fs::read_dir(rind.home().join("data/sessions")).unwrap();
     let before: Vec<_> = before.map(|entry| entry.unwrap().path()).collect();
     let kept = std::fs::read(before[0].join("session.jsonl")).unwrap();
-    terminal.keys("/fork\r").sees("this is a copy of session");
+    terminal
+        .keys("/fork\r")
+        .sees("this session is a copy of session");
     let begun = |screen: &str| screen.matches("/help lists").count() == 2;
     terminal.until("the chat of the copy", begun);
     terminal.keys("two\r").sees("You said: two");
@@ -123,7 +125,7 @@ fn another_model_answers_from_the_next_turn_on() {
         .sees("the server lists no models");
     terminal.keys("\u{1b}").sees_no("which model");
     terminal.keys("/model other-one\r");
-    terminal.sees("model from the next turn on: other-one");
+    terminal.sees("the next turns use the model other-one");
     terminal.keys("hello\r").sees("You said: hello");
     terminal.sees_no("Enter steers").keys("/quit\r");
     assert_eq!(terminal.ends(), Some(0));

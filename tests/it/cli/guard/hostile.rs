@@ -17,7 +17,7 @@ fn without_a_daemon_the_call_is_refused_and_one_that_was_killed_is_started_again
         let payload = own.call(agent, "ls").to_string();
         let alone = HookSaid::of(&own.hook_with(&line, payload.as_bytes(), &[NEVER]));
         assert!(
-            alone.refusal().unwrap().contains("no daemon runs"),
+            alone.refusal().unwrap().contains("no guard daemon runs"),
             "{agent}: {alone:?}"
         );
         assert!(own.judge(agent, "ls").is_pass());

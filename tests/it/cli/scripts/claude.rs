@@ -309,7 +309,7 @@ fn what_is_not_supported_is_named_once_and_guards_must_be_callable() {
     for (hook, expected) in [
         (
             r#"{"type": "prompt", "prompt": "is it fine?"}"#,
-            "hooks of the type `prompt` are not supported, but this hook is a guard",
+            "hooks of the type `prompt` are not supported, but this hook could refuse actions",
         ),
         (r#"{"type": "command"}"#, "`command` is missing"),
         (

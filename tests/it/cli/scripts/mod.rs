@@ -234,7 +234,7 @@ fn lists_show_scripts_with_their_place() {
     ");
     assert!(
         ran.stderr.contains(
-            "because these plugins and scripts may change or refuse them: look (pre-output)"
+            "because the following plugins and scripts may change or refuse them: look (pre-output)"
         ),
         "{}",
         ran.stderr

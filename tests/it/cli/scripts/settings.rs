@@ -46,7 +46,7 @@ fn settings_that_do_not_fit_are_named_with_their_line() {
         ),
         (
             "point = \"post-reason\"\ncommand = [\"sh\"]\nmay = [\"fly\"]",
-            "the rights of `post-reason` are: text, inject, block",
+            "its rights are: text, inject, block",
         ),
         (
             "point = \"pre-tool\"\ncommand = [\"sh\"]\ntimeout_seconds = 0",

@@ -49,7 +49,7 @@ fn a_crash_is_the_failure_of_one_call_and_starts_are_limited() {
     for (at, why) in reasons.iter().enumerate() {
         let expected = match at {
             0..4 => "it ended before it answered: exit code 7: oh",
-            _ => "it exited 4 times in this session and is not started again",
+            _ => "its process exited 4 times in this session and is not started again",
         };
         assert!(why.contains(expected), "{at}: {why}");
     }

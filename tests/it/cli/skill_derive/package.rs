@@ -68,7 +68,7 @@ fn a_crate_shows_what_others_can_name_and_nothing_else() {
 
     ## Features
 
-    - `default`: on unless turned off, `more`
+    - `default`: on by default; turns on `more`
     - `more`: turns on `dep:x`
 
     ## Example
@@ -248,7 +248,7 @@ fn methods_stand_with_the_type_that_they_are_of() {
         .exits(0);
     assert!(
         ran.stderr
-            .contains("no public name leads to the types: Nowhere"),
+            .contains("so their methods are left out: Nowhere"),
         "{}",
         ran.stderr
     );

@@ -31,7 +31,12 @@ fn a_summary_is_text_of_the_model_and_marked_as_that() {
         "model.toml",
     ];
     let ran = rind.run(&args).exits(0);
-    assert!(ran.stderr.contains("the summary took "), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("writing the summary of the skill took "),
+        "{}",
+        ran.stderr
+    );
     let skill = fs::read_to_string(rind.workspace().join("skills/small/SKILL.md")).unwrap();
     assert_snapshot!(masked(&skill), @r#"
     ---

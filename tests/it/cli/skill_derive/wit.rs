@@ -45,7 +45,7 @@ fn a_wit_package_becomes_a_skill_of_its_worlds_and_interfaces() {
 
     ## Interfaces
 
-    Functions, types and their docs are in the file of each.
+    The functions and types of each interface, with their docs, are in its file.
 
     - [keep](references/keep.md): Keeps values by key. (function count; resource place)
     - [types](references/types.md) (1 type)

@@ -169,7 +169,7 @@ fn hooks_that_a_command_planted_before_rind_was_killed_are_found_at_the_next_sta
     let _killed = running.end();
     let refused = rind.workspace().join("s/.git/config.refused");
     assert!(!refused.exists());
-    let said = "from a command that was interrupted: `s/.git/config` may run a program";
+    let said = "a command that was interrupted left this: `s/.git/config` may run a program";
     rind.script("[[reply]]\ntext = \"done\"\n");
     let first = rind.run(&["run", "go on", "--json"]).exits(0);
     assert!(

@@ -89,7 +89,7 @@ for _ in range(800): os.write(f, bytes(1 << 20))
 time.sleep(60)'";
         let output = fixture.error("bash", json!({ "command": command })).await;
         assert!(
-            output.contains("[stopped: shared memory grew by more than"),
+            output.contains("[stopped: the shared memory of the machine grew by more than"),
             "{mechanism:?}: {output}"
         );
     }

@@ -78,7 +78,7 @@ fn a_host_without_descriptors_ends_the_turn_where_the_log_is_required() {
     let ran = without_descriptors(&rind).exits(3);
     assert!(
         ran.stderr
-            .contains("[stopped: plugin audit-log must see everything"),
+            .contains("[stopped: plugin audit-log must observe every event"),
         "{}",
         ran.stderr
     );
@@ -123,7 +123,7 @@ fn a_turn_without_the_plugin_is_a_gap_in_the_log_of_its_session() {
     fs::remove_dir_all(rind.home().join("managed/audit-log")).unwrap();
     rind.run(&["run", "--resume", "last", "again"]).exits(0);
     let audit = verified(&rind, 1);
-    let says = "a gap: turn 2 main: it ended, but the log has no line about its end";
+    let says = "a gap: turn 2 main: the turn ended, but the audit log has no line about its end";
     assert!(audit.stderr.contains(says), "{}", audit.stderr);
 }
 

@@ -255,7 +255,7 @@ fn flags_that_cannot_be_honored_are_errors() {
         (&["--plugin", "/etc/hostname"], "it is not a folder"),
         (
             &["--plugin", empty.to_str().unwrap()],
-            "there is no plugin.toml in it",
+            "neither the folder nor a folder in it has a plugin.toml",
         ),
         (&["--grant", "TYPO"], "--grant TYPO: unknown plugin"),
         (&["--without", "TYPO"], "--without TYPO: unknown plugin"),

@@ -81,7 +81,7 @@ async fn search(
     arguments: serde_json::Value,
     cancel: &CancellationToken,
 ) -> ToolOutput {
-    let tools = builtin::all(workspace);
+    let tools = builtin::all_builtin_tools(workspace);
     let tool = tools
         .iter()
         .find(|tool| tool.spec().name == "search")
@@ -118,7 +118,10 @@ fn work_that_looks_at_no_token_is_left_behind() {
     assert!(started.elapsed() < Duration::from_secs(30));
     assert_eq!(called_off.unwrap_err().to_string(), "cancelled");
     let late = late.unwrap_err().to_string();
-    assert!(late.starts_with("stopped: it took longer than"), "{late}");
+    assert!(
+        late.starts_with("stopped: the search took longer than"),
+        "{late}"
+    );
     runtime.shutdown_background();
 }
 

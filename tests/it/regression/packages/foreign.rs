@@ -41,17 +41,17 @@ fn a_component_for_another_host_is_told_what_it_was_built_for_and_what_to_build_
         (
             "wasi-three",
             importing("wasi:random/random@0.3.0"),
-            "of WASI 0.3.0; this host runs WASI 0.2",
+            "to WASI 0.3.0; this host runs WASI 0.2",
         ),
         (
             "candidate",
             importing("wasi:random/random@0.2.0-rc-2023-11-10"),
-            "of WASI 0.2.0-rc-2023-11-10; this",
+            "to WASI 0.2.0-rc-2023-11-10; this",
         ),
         (
             "unversioned",
             importing("wasi:random/random"),
-            "of WASI without a version; this",
+            "to WASI without a version; this",
         ),
         (
             "async-one",

@@ -334,7 +334,8 @@ fn a_new_plugin_in_a_workspace_that_takes_it_in_is_a_member_and_cargo_still_work
             "{members} {exclude}"
         );
         assert_eq!(
-            ran.stderr.contains("includes it by its `members`"),
+            ran.stderr
+                .contains("includes the new plugin by its `members`"),
             is_member,
             "{}",
             ran.stderr

@@ -143,8 +143,8 @@ fn rules_that_contradict_their_tools_are_named_with_their_line_at_the_start_and_
          { tool = \"search\", path = \"docs\", decision = \"allow\" },\n]\n",
     );
     let told = [
-        "config.toml:4: tool rule 2: `write_file` has the effect write and not execute, so this rule has no effect",
-        "config.toml:5: tool rule 3: `bash` has the effect execute and not read, so this rule has no effect",
+        "config.toml:4: tool rule 2: `write_file` has the effect class write and not execute, so this rule matches no call",
+        "config.toml:5: tool rule 3: `bash` has the effect class execute and not read, so this rule matches no call",
         "config.toml:6: tool rule 4: `search` looks at a folder with everything below it, and `path = \"docs\"` allows no such folder",
     ];
     let run = rind.run(&["run", "x"]).exits(0).stderr;

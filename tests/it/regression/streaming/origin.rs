@@ -100,7 +100,7 @@ async fn a_hook_that_refuses_the_request_for_a_summary_keeps_the_turn_as_it_is()
 #[tokio::test]
 async fn the_words_of_plugins_agents_and_reflection_are_not_taken_for_the_user() {
     let orders: [(&str, Poison); 2] = [
-        ("the words of plugin `poisoned`", |setup| {
+        ("a text of plugin `poisoned`", |setup| {
             setup.hook::<at::PreAssess>("poisoned", |_, _| {
                 Ok(o::InputOutcome {
                     inject: vec![o::Injection {

@@ -84,11 +84,11 @@ fn a_manifest_names_only_rights_that_there_are() {
         ),
         (
             "[hooks.turn-end]\nmay = [\"text\"]\n",
-            "hooks of turn-end change nothing, so there is no right that `may` could name",
+            "hooks on turn-end cannot change anything, so `may` has no right to list; remove it",
         ),
         (
             "[implements]\n\"a.b\" = { may = [] }\n",
-            "has no rights that `may` could limit",
+            "points of other plugins give none",
         ),
     ];
     for (hooks, expected) in table {

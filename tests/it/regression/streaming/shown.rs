@@ -189,7 +189,7 @@ async fn the_list_of_plugins_says_who_holds_answers_back() {
     let list = rind.run(&["plugin", "list"]).exits(0);
     assert!(
         list.stderr.contains(
-            "because these plugins may change or refuse them: content-safety (pre-output)"
+            "because the following plugins may change or refuse them: content-safety (pre-output)"
         ),
         "{}",
         list.stderr

@@ -26,7 +26,10 @@ fn a_folder_that_is_meant_for_a_plugin_and_has_no_manifest_is_left_out_and_said_
     for (manifest, todo) in [
         (Some("Plugin.toml"), "rename Plugin.toml to it"),
         (Some("plugin.json"), "rename plugin.json to it"),
-        (None, "put the manifest of hello.wasm beside it"),
+        (
+            None,
+            "put the manifest of the component hello.wasm into this folder",
+        ),
     ] {
         let rind = misnamed(manifest);
         let said = format!("[RIND_HOME]/config/plugins/hello has no plugin.toml: {todo}");
@@ -83,7 +86,9 @@ fn a_flag_for_a_folder_that_is_no_plugin_says_what_is_there() {
     };
     let said = at(&other);
     assert!(
-        said.contains("there is no plugin.toml in it or in its folders; rename Plugin.toml to it"),
+        said.contains(
+            "neither the folder nor a folder in it has a plugin.toml; rename Plugin.toml to it"
+        ),
         "{said}"
     );
     let said = at(&other.join("hello.wasm"));
@@ -152,7 +157,7 @@ fn a_link_to_nothing_and_a_file_in_the_place_of_a_folder_are_told() {
         ),
         (
             "config/prompts/linked.md",
-            "/linked of your prompts cannot be used: [RIND_HOME]/config/prompts/linked.md: No such file",
+            "the command /linked of your prompts cannot be used: [RIND_HOME]/config/prompts/linked.md: No such file",
             "",
         ),
     ] {
@@ -186,7 +191,8 @@ fn a_link_to_nothing_and_a_file_in_the_place_of_a_folder_are_told() {
 
 #[test]
 fn something_else_in_the_place_of_a_projects_folder_is_told() {
-    let told = "the project's .rind is not used: [WORKSPACE]/.rind: is a link or not a folder";
+    let told =
+        "the folder .rind of the project is not used: [WORKSPACE]/.rind: is a link or not a folder";
     for is_link in [true, false] {
         let rind = Rind::with_script(ANSWER);
         let path = rind.workspace().join(".rind");
@@ -250,8 +256,8 @@ fn a_template_that_cannot_be_used_is_told_where_a_chat_starts_and_by_doctor() {
     for (command, said) in said(&rind) {
         let n = usize::from(command != "run");
         for told in [
-            "/torn of your prompts cannot be used: [RIND_HOME]/config/prompts/torn.md:2:1: unknown key `descripton`",
-            "/open of your prompts cannot be used: [RIND_HOME]/config/prompts/open.md:4:",
+            "the command /torn of your prompts cannot be used: [RIND_HOME]/config/prompts/torn.md:2:1: unknown key `descripton`",
+            "the command /open of your prompts cannot be used: [RIND_HOME]/config/prompts/open.md:4:",
         ] {
             assert_eq!(said.matches(told).count(), n, "{command}: {told}\n{said}");
         }
@@ -262,9 +268,13 @@ fn a_template_that_cannot_be_used_is_told_where_a_chat_starts_and_by_doctor() {
         rind.user_file(&format!("config/prompts/torn-{n}.md"), "Hi.\n");
     }
     let chat = rind.run_with_input(&["chat"], "hello\n").stderr;
-    assert_eq!(chat.matches("cannot be used").count(), 5, "{chat}");
+    assert_eq!(
+        chat.matches("of your prompts cannot be used").count(),
+        5,
+        "{chat}"
+    );
     assert!(
-        chat.contains("6 more templates not shown; /help lists all"),
+        chat.contains("6 more templates cannot be used; /help lists all of them"),
         "{chat}"
     );
 }

@@ -37,7 +37,7 @@ fn the_last_session_is_that_of_the_folder_and_another_ones_is_gone_on_with_by_id
         assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
     }
     let ran = go_on(&id(&rind)).exits(0);
-    let said = "worked in [WORKSPACE] so far; it continues in";
+    let said = "worked in the folder [WORKSPACE] before, and now continues in";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
 }
 

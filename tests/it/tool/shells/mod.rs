@@ -133,11 +133,11 @@ fn shells_do_what_was_read_of_a_command_and_nothing_else() {
         }
         let texts = std::iter::repeat_with(|| lines.next()).take(N_LINES);
         n_lines += N_LINES;
-        let read = texts.map(|text| (Command::read(&text).resolve_redirections(place), text));
+        let read = texts.map(|text| (Command::parse(&text).resolve_redirections(place), text));
         let sure: Vec<(Command, String)> = read.filter(|(read, _)| read.doubt.is_none()).collect();
         let plain = sure
             .iter()
-            .filter(|(read, _)| read.reason_to_ask().is_none());
+            .filter(|(read, _)| read.reason_to_ask_user().is_none());
         n_plain += plain.count();
         n_sure += sure.len();
         for shell in &shells {
@@ -172,8 +172,8 @@ fn a_part_as_it_is_shown_is_a_pattern_of_itself() {
     let mut n_parts = 0;
     for _ in 0..20_000 {
         let text = lines.next();
-        let command = Command::read(&text);
-        let is_plain = command.reason_to_ask().is_none();
+        let command = Command::parse(&text);
+        let is_plain = command.reason_to_ask_user().is_none();
         let parts = command.parts.iter().filter(|_| is_plain);
         for part in parts.filter(|part| !part.words().contains(&ShellWord::Any)) {
             n_parts += 1;

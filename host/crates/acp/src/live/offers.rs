@@ -2,6 +2,7 @@
 //! choices.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rind_lib::lock::lock;
@@ -32,7 +33,7 @@ impl LiveSession {
     /// Sends the commands and the notices to the client. Then waits until the provider has listed
     /// its models, and sends them.
     pub(crate) async fn announce_session(self: Arc<Self>) {
-        self.send_commands();
+        self.send_available_commands();
         let notes = std::mem::take(&mut *lock(&self.notes));
         let unshown = notes.into_iter().filter(|note| {
             let severity = NoticeSeverity::Warning;
@@ -46,10 +47,17 @@ impl LiveSession {
 
     async fn list_models(&self) {
         let cancel = CancellationToken::new();
-        let listing = self.provider.models(&cancel);
+        let provider = lock(&self.provider).clone();
+        let listing = provider.models(&cancel);
         match tokio::time::timeout(MODELS_TIMEOUT, listing).await {
             Ok(Ok(names)) if !names.is_empty() => {
+                // Another provider may have been selected in the meantime.
+                let current = lock(&self.provider);
+                if current.name() != provider.name() {
+                    return;
+                }
                 lock(&self.models).set_listed_models(names);
+                drop(current);
                 self.send_config_options();
             }
             Ok(Ok(_)) => {}
@@ -58,7 +66,7 @@ impl LiveSession {
         }
     }
 
-    fn send_commands(&self) {
+    fn send_available_commands(&self) {
         let commands = self.commands().list_commands().into_iter();
         let commands: Vec<AvailableCommand> = commands
             .map(|own| {
@@ -70,21 +78,21 @@ impl LiveSession {
             })
             .collect();
         let update = AvailableCommandsUpdate::new(commands);
-        self.send(SessionUpdate::AvailableCommandsUpdate(update));
+        self.send_update(SessionUpdate::AvailableCommandsUpdate(update));
     }
 
     pub(super) fn send_config_options(&self) {
         let update = ConfigOptionUpdate::new(self.config_options());
-        self.send(SessionUpdate::ConfigOptionUpdate(update));
+        self.send_update(SessionUpdate::ConfigOptionUpdate(update));
     }
 
     /// Sends the approval mode to the client, if the mode has changed since it was last sent.
-    pub(super) fn send_mode(&self) {
+    pub(super) fn send_mode_update(&self) {
         let mode = self.mode_switch().mode();
         let before = std::mem::replace(&mut *lock(&self.told_mode), mode);
         if before != mode {
             let update = CurrentModeUpdate::new(mode.name());
-            self.send(SessionUpdate::CurrentModeUpdate(update));
+            self.send_update(SessionUpdate::CurrentModeUpdate(update));
             self.send_config_options();
         }
     }
@@ -96,8 +104,8 @@ impl LiveSession {
     pub(crate) fn set_mode(&self, name: &str) -> Result<(), WireError> {
         let mode = name.parse::<ApprovalMode>();
         let mode = mode.map_err(|why| WireError::new(-32602, why))?;
-        self.mode_switch().set(mode);
-        self.send_mode();
+        self.mode_switch().set_mode(mode);
+        self.send_mode_update();
         Ok(())
     }
 
@@ -129,11 +137,26 @@ impl LiveSession {
         }
     }
 
+    /// Whether another provider was selected since the last call, so that its models must be
+    /// listed.
+    pub(crate) fn take_list_outdated(&self) -> bool {
+        self.is_list_outdated.swap(false, Ordering::Relaxed)
+    }
+
     /// Selects the model for the next prompt and later ones. Returns the name of the model.
     pub(super) fn choose_model(&self, name: &str, is_listed: bool) -> Result<String, String> {
         let selected = self.commands().select_model(name, is_listed)?;
         let name = selected.model.clone();
-        lock(&self.models).set_current(&name);
+        let mut provider = lock(&self.provider);
+        let mut models = lock(&self.models);
+        models.set_current(&name);
+        if provider.name() != selected.provider.name() {
+            provider.clone_from(&selected.provider);
+            // A listed name would be requested from a provider that has not listed it.
+            models.set_listed_models(Vec::new());
+            self.is_list_outdated.store(true, Ordering::Relaxed);
+        }
+        drop((models, provider));
         lock(&self.view).window = selected.provider.profile(&name).window_tokens;
         *lock(&self.wanted) = Some(selected);
         Ok(name)

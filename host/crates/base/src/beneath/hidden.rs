@@ -3,7 +3,7 @@
 //!
 //! A folder is recognized by its resolved name and by its device and inode number, because a bind
 //! mount or a file system that ignores case can give the folder another name. The module must not
-//! know what the folders contain. Start from [`HiddenFolders::below`].
+//! know what the folders contain. Start from [`HiddenFolders::hide_inside_root`].
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use super::{TRAVERSE_FLAGS, WalkedPath};
 /// Maximum number of parent folders that are checked. Longer chains of parents do not occur.
 const MAX_PARENTS: usize = 4096;
 
-/// Folders below a root that walks must not enter.
+/// Folders below a root folder that a walk of the file tree must not enter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenFolders {
     folders: Vec<HiddenFolder>,
@@ -39,17 +39,19 @@ type FolderId = (u64, u64);
 impl HiddenFolders {
     /// Hides those of `folders` that are strictly inside `root`, which must be canonical. A folder
     /// that does not exist yet is recognized only by its name.
-    pub fn below(root: &Path, folders: &[PathBuf]) -> io::Result<Self> {
-        let hidden = folders_below(root, folders).into_iter().map(|folder| {
-            let below = folder.strip_prefix(root).unwrap_or(&folder);
-            HiddenFolder {
-                names: path_components(below),
-                id: folder_id(&folder).ok(),
-            }
-        });
+    pub fn hide_inside_root(root: &Path, folders: &[PathBuf]) -> io::Result<Self> {
+        let hidden = select_folders_inside(root, folders)
+            .into_iter()
+            .map(|folder| {
+                let below = folder.strip_prefix(root).unwrap_or(&folder);
+                HiddenFolder {
+                    names: path_components(below),
+                    id: read_folder_id(&folder).ok(),
+                }
+            });
         Ok(Self {
             folders: hidden.collect(),
-            root: Some(folder_id(root)?),
+            root: Some(read_folder_id(root)?),
         })
     }
 
@@ -128,7 +130,7 @@ impl HiddenFolders {
 /// Resolves symlinks in `folders`, and returns those folders that are strictly below `root`, which
 /// must be canonical.
 #[must_use]
-pub fn folders_below(root: &Path, folders: &[PathBuf]) -> Vec<PathBuf> {
+pub fn select_folders_inside(root: &Path, folders: &[PathBuf]) -> Vec<PathBuf> {
     let real = folders.iter().map(|folder| real_path(folder));
     real.filter(|folder| folder != root && folder.starts_with(root))
         .collect()
@@ -158,7 +160,7 @@ fn is_same_name(one: &str, other: &str) -> bool {
     one == other || one.to_lowercase() == other.to_lowercase()
 }
 
-fn folder_id(path: &Path) -> io::Result<FolderId> {
+fn read_folder_id(path: &Path) -> io::Result<FolderId> {
     let metadata = std::fs::symlink_metadata(path)?;
     Ok((metadata.dev(), metadata.ino()))
 }
@@ -170,7 +172,7 @@ mod tests {
 
     use cap_std::ambient_authority;
 
-    use super::super::{MissingParents, walk_path_beneath};
+    use super::super::{MissingParentRule, walk_path_beneath};
     use super::*;
 
     #[test]
@@ -181,12 +183,12 @@ mod tests {
         fs::create_dir_all(own.join("sessions")).unwrap();
         let missing = root.join(".cache/rind");
         let all = [own.clone(), missing, root.clone(), "/etc".into()];
-        let hidden = HiddenFolders::below(&root, &all).unwrap();
+        let hidden = HiddenFolders::hide_inside_root(&root, &all).unwrap();
         fs::create_dir(root.join(".config/git")).unwrap();
         symlink(".config/rind", root.join("link")).unwrap();
         let dir = Dir::open_ambient_dir(&root, ambient_authority()).unwrap();
         let hides = |path: &str| {
-            let walked = walk_path_beneath(&dir, path, true, MissingParents::Named).unwrap();
+            let walked = walk_path_beneath(&dir, path, true, MissingParentRule::Named).unwrap();
             hidden.hides_walked_path(&walked)
         };
         for path in [
@@ -219,6 +221,10 @@ mod tests {
             root.join("../other"),
             PathBuf::from("/etc/rind"),
         ];
-        assert!(HiddenFolders::below(&root, &own).unwrap().is_empty());
+        assert!(
+            HiddenFolders::hide_inside_root(&root, &own)
+                .unwrap()
+                .is_empty()
+        );
     }
 }

@@ -24,7 +24,7 @@ pub fn open_if_present(path: &Path) -> io::Result<Option<File>> {
         .open(path);
     let file = match opened {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return match path.ancestors().find(|path| is_dangling_link(path)) {
+            return match path.ancestors().find(|path| is_dangling_symlink(path)) {
                 Some(link) => Err(io::Error::other(format!(
                     "the link `{}` is dangling: its target does not exist",
                     link.display()
@@ -54,7 +54,7 @@ pub fn read_if_present(path: &Path, max_bytes: u64) -> io::Result<Option<String>
         .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
         return Err(io::Error::other(format!(
-            "it has {size} bytes, at most {max_bytes} are supported"
+            "the file has {size} bytes, at most {max_bytes} are supported"
         )));
     }
     let text = String::from_utf8(bytes).map_err(|e| io::Error::new(ErrorKind::InvalidData, e))?;
@@ -62,7 +62,7 @@ pub fn read_if_present(path: &Path, max_bytes: u64) -> io::Result<Option<String>
 }
 
 /// Whether a path is a symlink whose target is missing.
-pub fn is_dangling_link(path: &Path) -> bool {
+pub fn is_dangling_symlink(path: &Path) -> bool {
     path.is_symlink()
         && path
             .metadata()
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(read("missing"), Ok(None));
         assert_eq!(read("missing/file"), Ok(None));
         for (name, words) in [
-            ("large", "it has 6 bytes, at most 4 are supported"),
+            ("large", "the file has 6 bytes, at most 4 are supported"),
             ("binary", "invalid utf-8"),
             (
                 "dangling",

@@ -54,9 +54,9 @@ impl TemporaryFolder {
     fn lock_and_rename(prefix: &str, folder: TempDir) -> io::Result<Self> {
         let above = folder.path().parent().unwrap_or(Path::new("/"));
         if is_first_sweep(prefix, above) {
-            sweep_folders(prefix, above);
+            remove_abandoned_folders(prefix, above);
         }
-        let held = open_lock(folder.path())?;
+        let held = open_lock_file(folder.path())?;
         match held.try_lock() {
             Ok(()) => {}
             // The file system has no locks, so the folder will never be swept.
@@ -84,7 +84,7 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // A later process sweeps a folder that cannot be removed now.
+        // If the folder cannot be removed now, a later process removes it.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -130,8 +130,8 @@ pub fn keep_temp_files_outside(workspace: &Path, own: &Path) -> io::Result<()> {
     })
 }
 
-/// Whether this is the process's first call for this prefix and parent folder. If so, abandoned
-/// folders there were not removed yet.
+/// Whether this process creates a folder with this prefix in this parent folder for the first time.
+/// If so, abandoned folders there were not removed yet.
 fn is_first_sweep(prefix: &str, above: &Path) -> bool {
     static SWEPT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let place = above.join(prefix);
@@ -145,7 +145,7 @@ fn is_first_sweep(prefix: &str, above: &Path) -> bool {
 
 /// Removes the folders with this prefix in `above` whose owners have ended. Skips files, symlinks,
 /// folders of other users, and folders in use.
-fn sweep_folders(prefix: &str, above: &Path) {
+fn remove_abandoned_folders(prefix: &str, above: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -162,9 +162,11 @@ fn sweep_folders(prefix: &str, above: &Path) {
         if !name.starts_with(prefix) {
             continue;
         }
-        let Ok(held) = open_lock(&path) else { continue };
+        let Ok(held) = open_lock_file(&path) else {
+            continue;
+        };
         let is_own = held.metadata().is_ok_and(|found| found.uid() == user);
-        // Keep the lock during the removal, so that other processes skip the folder.
+        // Keep the folder locked while it is removed, so that other processes skip it.
         if is_own && held.try_lock().is_ok() {
             let _ = fs::remove_dir_all(&path);
         }
@@ -179,7 +181,7 @@ fn is_abandoned_folder(path: &Path) -> bool {
 }
 
 /// Opens a folder to lock it; fails if the path is a symlink.
-fn open_lock(path: &Path) -> io::Result<File> {
+fn open_lock_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
 }
@@ -202,7 +204,7 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, at("rind-x-link")).unwrap();
         fs::write(at("rind-x-file"), "text").unwrap();
         let used = made("rind-x-used");
-        let owner = open_lock(&used).unwrap();
+        let owner = open_lock_file(&used).unwrap();
         owner.try_lock().unwrap();
 
         let (old, new, full) = (
@@ -215,7 +217,10 @@ mod tests {
         }
         for folder in [&old, &full] {
             let before = SystemTime::now() - 2 * MAX_UNLOCKED_AGE;
-            open_lock(folder).unwrap().set_modified(before).unwrap();
+            open_lock_file(folder)
+                .unwrap()
+                .set_modified(before)
+                .unwrap();
         }
 
         let first = TemporaryFolder::new_in("rind-x-", above.path()).unwrap();
@@ -225,14 +230,14 @@ mod tests {
         assert!(at("rind-x-link").is_symlink() && at("rind-x-file").exists());
         assert!(used.join("deep/file").exists());
         // A lock also excludes other descriptors in the same process.
-        sweep_folders("rind-x-", above.path());
+        remove_abandoned_folders("rind-x-", above.path());
         assert!(first.path().exists());
         let own = first.path().to_owned();
         fs::write(own.join("file"), "text").unwrap();
         drop(first);
         assert!(!own.exists());
         drop(owner);
-        sweep_folders("rind-x-", above.path());
+        remove_abandoned_folders("rind-x-", above.path());
         assert!(!used.exists());
         let unlocked = fs::read_dir(above.path()).unwrap().flatten();
         let unlocked = unlocked.map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! Runs long scans without blocking other tasks of the runtime.
+//! Runs long scans for secrets without blocking other tasks of the asynchronous runtime.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 

@@ -1,10 +1,10 @@
 //! Finds the end of a PEM block, such as a private key.
 
-/// Maximum length of a block, in bytes. An RSA key of 16384 bits takes 13 KB; PGP keys also contain
-/// signatures.
+/// Maximum length, in bytes, of a block from its `BEGIN` line to its `END` line. An RSA key of
+/// 16384 bits takes 13 KB; PGP keys also contain signatures.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Maximum length of the end line after `-----END `, in bytes.
+/// Maximum length of the rest of a block's last line after `-----END `, in bytes.
 const MAX_LAST_LINE_BYTES: usize = 80;
 
 /// Minimum length of a run of base64 characters in a block that counts as a key. Applies to blocks
@@ -27,7 +27,7 @@ pub(super) fn pem_block_end(text: &[u8], from: usize) -> Option<usize> {
             let rest = text.get(at..limit)?;
             if let Some(last) = rest.strip_prefix(b"-----END ") {
                 return (longest >= MIN_BASE64_RUN)
-                    .then(|| limit - last.len() + end_line_length(last));
+                    .then(|| limit - last.len() + end_marker_line_length(last));
             }
             // Stop, because another block begins here. It is scanned on its own, so that each byte
             // is scanned only once.
@@ -47,8 +47,8 @@ pub(super) fn pem_block_end(text: &[u8], from: usize) -> Option<usize> {
     (longest >= MIN_BASE64_RUN_WITHOUT_END).then_some(limit)
 }
 
-/// Returns the length of the rest of the end line. `rest` begins after `-----END `.
-fn end_line_length(rest: &[u8]) -> usize {
+/// Returns the length of the rest of a PEM block's last line. `rest` begins after `-----END `.
+fn end_marker_line_length(rest: &[u8]) -> usize {
     let line = rest.get(..MAX_LAST_LINE_BYTES).unwrap_or(rest);
     let dashes = line.windows(5).position(|five| five == b"-----");
     dashes.map_or(0, |at| at + 5)

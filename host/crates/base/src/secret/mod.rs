@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use prefilter::KeywordFilter;
-use rule::{RuleSet, SecretRule};
+use rule::{SecretRule, SecretRuleSet};
 
 pub use aside::run_blocking_scan;
 pub use leaves::mask_secrets_in_json;
@@ -71,10 +71,10 @@ impl SecretScanner {
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<SecretScanner> = OnceLock::new();
-        SHARED.get_or_init(|| Self::new(RuleSet::parse_built_in_rules()))
+        SHARED.get_or_init(|| Self::new(SecretRuleSet::parse_built_in_rules()))
     }
 
-    fn new(set: RuleSet) -> Self {
+    fn new(set: SecretRuleSet) -> Self {
         let rules = set.into_rules();
         let prefilter = KeywordFilter::new(&rules);
         Self { rules, prefilter }

@@ -24,7 +24,7 @@ const MIN_BASE64_RUN: usize = 24;
 pub fn check_outgoing_request(parts: &[(&str, &[u8])]) -> Result<(), String> {
     let mut said = Vec::new();
     for (what, bytes) in parts {
-        let rules = matching_rules(bytes);
+        let rules = matching_secret_rules(bytes);
         if !rules.is_empty() {
             let rules: Vec<&str> = rules.iter().map(|rule| &**rule).collect();
             said.push(format!("the {what} ({})", rules.join(", ")));
@@ -39,7 +39,7 @@ pub fn check_outgoing_request(parts: &[(&str, &[u8])]) -> Result<(), String> {
     ))
 }
 
-fn matching_rules(bytes: &[u8]) -> BTreeSet<Arc<str>> {
+fn matching_secret_rules(bytes: &[u8]) -> BTreeSet<Arc<str>> {
     let mut rules = BTreeSet::new();
     let mut scan = |bytes: &[u8]| {
         let found = SecretScanner::shared().scan(&String::from_utf8_lossy(bytes));

@@ -24,7 +24,7 @@ pub(super) struct KeywordFilter {
 #[derive(Debug)]
 struct KeywordGroup {
     search: KeywordSearch,
-    /// Indices of the rules that may match at each keyword.
+    /// Indices of the secret rules that may match where a keyword occurs, for each keyword.
     candidates: Vec<Vec<usize>>,
 }
 
@@ -55,8 +55,8 @@ impl KeywordFilter {
     }
 
     /// Iterates over the positions of keywords in `text`, in order.
-    pub(super) fn find_keyword_hits<'a>(&'a self, text: &'a [u8]) -> KeywordHits<'a> {
-        KeywordHits {
+    pub(super) fn find_keyword_hits<'a>(&'a self, text: &'a [u8]) -> KeywordHitIterator<'a> {
+        KeywordHitIterator {
             groups: [&self.short, &self.long],
             next: [
                 self.short.find_keyword(text, 0),
@@ -69,7 +69,7 @@ impl KeywordFilter {
 
 impl KeywordGroup {
     fn new(words: Vec<&str>, rules: &[SecretRule]) -> Self {
-        let words = arrange_for_buckets(&words);
+        let words = group_similar_keywords(&words);
         let may_begin = |rule: &SecretRule, word: &str| {
             let mut keywords = rule.keywords.iter();
             keywords.any(|keyword| keyword.starts_with(word))
@@ -120,7 +120,7 @@ impl KeywordSearch {
 /// keywords such as `ghp_` and `gho_` can share a bucket without cost, while unrelated keywords
 /// would produce a candidate at every mixture of the two. The search assigns keywords to buckets
 /// round-robin.
-fn arrange_for_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
+fn group_similar_keywords<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
     let (least, n_larger) = (sorted.len() / N_BUCKETS, sorted.len() % N_BUCKETS);
     let (larger, smaller) = sorted.split_at(n_larger * (least + 1));
     let buckets = larger.chunks(least + 1).chain(smaller.chunks(least.max(1)));
@@ -129,15 +129,17 @@ fn arrange_for_buckets<'a>(sorted: &[&'a str]) -> Vec<&'a str> {
     (0..=least).flat_map(row).copied().collect()
 }
 
-pub(super) struct KeywordHits<'a> {
+pub(super) struct KeywordHitIterator<'a> {
     groups: [&'a KeywordGroup; 2],
-    /// Next hit of each group: the offset and index of its keyword.
+    /// Next keyword of each group that the text contains: its offset in the text, and its index in
+    /// the group.
     next: [Option<(usize, usize)>; 2],
     text: &'a [u8],
 }
 
-impl<'a> KeywordHits<'a> {
-    /// Returns the offset of the next hit, with the indices of the rules that may match there.
+impl<'a> KeywordHitIterator<'a> {
+    /// Returns the offset of the next occurrence of a keyword, with the indices of the rules that
+    /// may match there.
     pub(super) fn next(&mut self) -> Option<(usize, &'a [usize])> {
         let is_short_first = match self.next {
             [Some((short, _)), Some((long, _))] => short <= long,
@@ -150,7 +152,7 @@ impl<'a> KeywordHits<'a> {
         Some((at, group.candidates.get(word)?))
     }
 
-    /// Skips the hits before the offset `to`.
+    /// Skips keywords that occur before the offset `to` of the text.
     pub(super) fn skip_hits_before(&mut self, to: usize) {
         for (next, group) in self.next.iter_mut().zip(self.groups) {
             if next.is_some_and(|(at, _)| at < to) {

@@ -18,14 +18,14 @@ const WINDOW_BYTES: usize = 256;
 /// Content of `rules.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RuleSet {
+pub(super) struct SecretRuleSet {
     placeholders: String,
-    pub(super) rules: Vec<RuleSpec>,
+    pub(super) rules: Vec<SecretRuleSpec>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RuleSpec {
+pub(super) struct SecretRuleSpec {
     pub(super) id: String,
     pub(super) description: String,
     pub(super) keywords: Vec<String>,
@@ -45,8 +45,8 @@ pub(super) struct RuleSpec {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum RequiredCharacterBefore {
-    /// The keyword is at the start of a word: after a character other than a letter, digit, `_` or
-    /// `-`, see [`is_word_boundary`].
+    /// Requires that the keyword is at the start of a word: after text after which a word can begin
+    /// (see [`is_word_boundary`]), or directly after the previous secret.
     #[default]
     Boundary,
     Digit,
@@ -80,7 +80,7 @@ impl LazyRegex {
     }
 }
 
-impl RuleSet {
+impl SecretRuleSet {
     /// Returns the built-in rules; a test checks that they parse.
     pub(super) fn parse_built_in_rules() -> Self {
         toml::from_str(BUILT_IN_RULES).unwrap_or_default()
@@ -88,7 +88,7 @@ impl RuleSet {
 
     pub(super) fn into_rules(self) -> Vec<SecretRule> {
         let placeholders = LazyRegex::new(self.placeholders);
-        let rule = |spec: RuleSpec| {
+        let rule = |spec: SecretRuleSpec| {
             let has_placeholders = spec.placeholders.unwrap_or(true);
             let allow = spec.allow.map(LazyRegex::new);
             let placeholders = has_placeholders.then(|| placeholders.clone());
@@ -155,8 +155,8 @@ impl SecretRule {
             return None;
         }
         if range.end == end {
-            // Extend the match, because the token may continue beyond the window. The window is not
-            // longer from the start, so that no byte is scanned twice.
+            // The token may continue beyond the window, so extend the match to the token's last
+            // byte. A larger window for the match instead would make the scan read bytes twice.
             let rest = text.get(end..)?.iter();
             range.end += rest.take_while(|byte| is_token_byte(**byte)).count();
         }
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn every_rule_can_be_read_and_tried() {
-        let set: RuleSet = toml::from_str(BUILT_IN_RULES).unwrap();
+        let set: SecretRuleSet = toml::from_str(BUILT_IN_RULES).unwrap();
         assert!(set.rules.len() > 40, "{}", set.rules.len());
         let ids: BTreeSet<&str> = set.rules.iter().map(|rule| rule.id.as_str()).collect();
         assert_eq!(ids.len(), set.rules.len(), "ids are distinct");

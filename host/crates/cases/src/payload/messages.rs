@@ -58,8 +58,8 @@ fn read_content(fields: &mut UnreadTableFields<'_>) -> Result<Parts, String> {
 }
 
 impl CasePayload for ProposedCall {
-    /// Reads a call. If effect class or plugin are absent, they are taken from the session's tool
-    /// with this name.
+    /// Reads a tool call from a test case. If its effect class or plugin is absent, that of the
+    /// session's tool with the same name is used.
     fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
         let mut fields = UnreadTableFields::from_table(value, tools)?;
         let call: Option<ToolCall> = fields.take_field("call")?;
@@ -73,7 +73,7 @@ impl CasePayload for ProposedCall {
         let class = class.or_else(|| known.map(|tool| tool.spec.effect_class));
         let effect_class = class.ok_or_else(|| {
             format!(
-                "the host of the case has no tool `{}`: give `effect_class`",
+                "the host of the case has no tool `{}`: state the class of its effects as `effect_class`",
                 call.name
             )
         })?;
@@ -143,7 +143,7 @@ fn is_generated_id(id: &str) -> bool {
     id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Reads the messages of a conversation.
+/// Deserializes the messages of a conversation in a test case.
 pub(in super::super) fn deserialize_messages<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Message>, D::Error> {

@@ -71,7 +71,7 @@ plain!(
 );
 
 impl CasePayload for String {
-    /// Reads a text; an absent text is empty.
+    /// Reads a text from a test case; an absent text is empty.
     fn from_case_value(value: Value, _: &ToolRegistry) -> Result<Self, String> {
         if value.is_null() {
             Ok(Self::new())

@@ -1,4 +1,4 @@
-//! Defines how cases write those payloads that are tables, field by field.
+//! Defines, field by field, how test cases write the payloads that are tables.
 
 use serde_json::{Value, json};
 

@@ -15,12 +15,13 @@ use rind_lib::point::handle::{PersonAnswer, PersonQuestion};
 use rind_lib::tool::approval::{ApprovalAnswer, Approver, Question};
 use rind_lib::tool::policy::{Decision, Policy, PolicyCall, ToolPolicy};
 
-/// Calls of a run, shared by the wrappers that record them.
+/// Tool calls and approval questions of a run. The wrappers of the policy and of the approver and
+/// the observer of the session, which record them, share this value.
 #[derive(Clone, Default)]
-pub(super) struct RecordedCalls(Arc<Mutex<CallRecords>>);
+pub(super) struct RecordedCalls(Arc<Mutex<CallsAndQuestions>>);
 
 #[derive(Default)]
-struct CallRecords {
+struct CallsAndQuestions {
     calls: Vec<SkillToolCall>,
     asked: Vec<String>,
 }
@@ -42,16 +43,16 @@ enum CallDecision {
     Refused(String),
 }
 
-impl CallRecords {
-    /// Returns the newest call whose decision is still open, if it is a call of this tool.
-    fn undecided_call(&mut self, tool: &str) -> Option<&mut SkillToolCall> {
+impl CallsAndQuestions {
+    /// Returns the newest call that has no decision yet, if it is a call of `tool`.
+    fn find_undecided_call(&mut self, tool: &str) -> Option<&mut SkillToolCall> {
         let last = self.calls.iter_mut().rev().find(|call| call.is_open);
         last.filter(|call| call.name == tool)
     }
 }
 
 impl RecordedCalls {
-    /// Records a new call of the model, or the decision about a call that starts or ends.
+    /// Records a new tool call of the model or, when a call starts or ends, the decision about it.
     pub(super) fn record_call_event(&self, stamped: &Stamped) {
         let mut noted = lock(&self.0);
         let agent = stamped.agent.clone();
@@ -86,7 +87,7 @@ impl RecordedCalls {
 
     /// Returns the calls in order, each with its decision, and the tools about which the person was
     /// asked.
-    pub(super) fn take(&self) -> (Vec<String>, Vec<String>) {
+    pub(super) fn take_calls_and_questions(&self) -> (Vec<String>, Vec<String>) {
         let noted = std::mem::take(&mut *lock(&self.0));
         let told = |call: &SkillToolCall| match &call.how {
             CallDecision::Allowed => format!("{} allowed", call.name),
@@ -112,7 +113,7 @@ impl Policy for RecordingPolicy {
 
     fn may_skill_approve(&self, call: &PolicyCall<'_>) -> bool {
         let may = self.policy.may_skill_approve(call);
-        if may && let Some(judged) = lock(&self.calls.0).undecided_call(&call.spec.name) {
+        if may && let Some(judged) = lock(&self.calls.0).find_undecided_call(&call.spec.name) {
             judged.how = CallDecision::Spared;
         }
         may
@@ -130,7 +131,7 @@ impl Approver for RecordingPerson {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, ApprovalAnswer> {
         let mut noted = lock(&self.calls.0);
         noted.asked.push(question.tool.clone());
-        if let Some(judged) = noted.undecided_call(&question.tool) {
+        if let Some(judged) = noted.find_undecided_call(&question.tool) {
             judged.how = CallDecision::Asked;
         }
         drop(noted);

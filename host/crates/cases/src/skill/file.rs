@@ -156,7 +156,7 @@ impl CaseFormat for SkillCase {
 impl SkillGiven {
     /// Returns the responses of the model, with `{baseDir}` replaced by `folder`. If the case has
     /// no responses, the model answers "done" to every request.
-    pub(super) fn script_replies(&self, folder: &Path) -> Vec<Reply> {
+    pub(super) fn build_model_replies(&self, folder: &Path) -> Vec<Reply> {
         if self.reply.is_empty() {
             return vec![Reply {
                 times: Some(0),

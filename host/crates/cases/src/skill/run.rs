@@ -27,7 +27,7 @@ use rind_lib::paths::Paths;
 use rind_lib::provider::scripted::{Script, Scripted};
 use rind_lib::session::SessionStore;
 use rind_lib::skill::{MachineEnvironment, Skill, SkillRoot, Skills, Source, discover};
-use rind_lib::tool::builtin::{Commands, Confining};
+use rind_lib::tool::builtin::{CommandConfinementMode, CommandEnvironment};
 use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
 
 /// Name of the tool that runs commands.
@@ -35,7 +35,7 @@ const BASH: &str = "bash";
 
 /// Function that returns how `bash` runs commands in the directories of a case.
 pub type CommandsLookup =
-    dyn Fn(Paths) -> BoxFuture<'static, Result<Commands, String>> + Send + Sync;
+    dyn Fn(Paths) -> BoxFuture<'static, Result<CommandEnvironment, String>> + Send + Sync;
 
 /// Configuration for running cases of skills.
 #[derive(Clone)]
@@ -68,12 +68,14 @@ pub async fn run_skill_case(
     let workspace = CaseWorkspace::new(&given.files)?;
     let calls = RecordedCalls::default();
     let (id, dir) = (skill.id.clone(), skill.dir.clone());
-    let model = Arc::new(Scripted::new(Script::new(given.script_replies(&skill.dir))));
+    let model = Arc::new(Scripted::new(Script::new(
+        given.build_model_replies(&skill.dir),
+    )));
     let commands = (runner.commands)(workspace.paths.clone())
         .await
         .map_err(RunError::Commands)?;
     let refused = match &commands.confining {
-        Confining::Refused(why) => Some(why.clone()),
+        CommandConfinementMode::Refused(why) => Some(why.clone()),
         _ => None,
     };
     let host = build_host(given, skill, &workspace, &calls, model.clone(), commands).await?;
@@ -87,13 +89,13 @@ pub async fn run_skill_case(
     while let Ok(stamped) = events.try_recv() {
         seen.record_event(&stamped);
     }
-    (seen.calls, seen.asked) = calls.take();
+    (seen.calls, seen.asked) = calls.take_calls_and_questions();
     seen.files = workspace.read_text_files();
     let seen = seen.with_path_placeholders(&workspace.root, &dir);
     differences.extend(compare(&case.expect, &seen));
     if !given.reply.is_empty() {
         let stop = case.expect.stop.as_deref();
-        differences.extend(unused_replies(&model.unused(), stop));
+        differences.extend(unused_replies(&model.unused_reply_indices(), stop));
     }
     if case.expect.calls.is_none() && !case.expect.snapshot {
         differences.extend(describe_unknown_tools(&seen.unknown_tools, "calls"));
@@ -106,8 +108,8 @@ pub async fn run_skill_case(
     Ok((seen, differences, took))
 }
 
-/// Reads the skill with the trust that the case sets, and without those of its dependencies that
-/// the case declares as loaded.
+/// Reads the skill with the trust that the case sets. Removes from the skill's dependencies those
+/// plugins that the case declares as loaded.
 fn read_skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result<Skill, RunError> {
     let root = SkillRoot {
         trust: given.trust.unwrap_or(Trust::User),
@@ -121,7 +123,10 @@ fn read_skill(runner: &SkillRunner, folder: &Path, given: &SkillGiven) -> Result
             .retain(|name| !given.plugins.contains(name));
         return Ok(skill);
     }
-    let faults = found.unusable().iter().flat_map(|one| &one.diagnostics);
+    let faults = found
+        .unusable_skills()
+        .iter()
+        .flat_map(|one| &one.diagnostics);
     let faults: Vec<String> = faults.map(ToString::to_string).collect();
     Err(RunError::Skill(match faults.is_empty() {
         true => format!("there is none in {}", folder.display()),
@@ -136,7 +141,7 @@ async fn build_host(
     workspace: &CaseWorkspace,
     calls: &RecordedCalls,
     model: Arc<Scripted>,
-    commands: Commands,
+    commands: CommandEnvironment,
 ) -> Result<Host, RunError> {
     let policy = ToolPolicy {
         rules: given.rules.clone(),
@@ -151,7 +156,7 @@ async fn build_host(
     let host = Host::builder()
         .provider(model, "test-model")
         .paths(workspace.paths.clone())
-        .store(SessionStore::new(workspace.paths.sessions()).unsynced())
+        .store(SessionStore::new(workspace.paths.sessions()).without_disk_sync())
         .built_in_tools(commands)
         .skills(Skills::new([skill], Vec::new()))
         .policy(Arc::new(RecordingPolicy {
@@ -206,7 +211,8 @@ async fn run_turns(
         let outcome = session.turn(input).await?;
         seen.output = outcome.output;
         seen.stop = serialize_to_text(&outcome.summary.stop);
-        // Skip the last turn, because its stop reason is compared with the expected one.
+        // Do not report the last turn here, because its stop reason is compared with the expected
+        // one.
         if n < given.then.len() && seen.stop != STOP_DONE {
             failed.push(describe_failed_turn(n + 1, &seen.stop, &seen.output));
         }

@@ -32,7 +32,7 @@ pub struct ObservedSkill {
     /// Reason why the skill could not be used.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub refused: String,
-    /// Calls of the model, each with its decision.
+    /// Tool calls of the model, each with the decision about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
     /// Tools that the person was asked about.
@@ -62,7 +62,7 @@ pub struct ObservedSkill {
 }
 
 impl ObservedSkill {
-    /// Records what an event shows about the skill.
+    /// Records what an event of the session shows about the skill's behavior.
     pub(super) fn record_event(&mut self, stamped: &Stamped) {
         let unknown = unknown_tool_result(&stamped.event);
         let unknown = unknown.map(|result| result.content.to_string());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::SkillCase;
 use super::run::{SkillRunner, run_skill_case};
-use crate::file::{CaseFile, FileError};
+use crate::file::{CaseFile, CaseFileError};
 use crate::run::CaseCost;
 use crate::snapshot::{CaseSnapshot, UnusedSnapshot};
 use crate::suite::{CaseRun, CaseSelection, clear_snapshots, read_cases};
@@ -23,8 +23,8 @@ pub struct SkillSuite {
     pub id: String,
     /// Case files.
     pub files: Vec<CaseFile<SkillCase>>,
-    /// Errors of the files that could not be read.
-    pub faults: Vec<FileError>,
+    /// Errors of the case files that could not be read.
+    pub faults: Vec<CaseFileError>,
 }
 
 impl SkillSuite {

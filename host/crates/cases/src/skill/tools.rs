@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::file::CannedTool;
 use rind_lib::message::{EffectClass, ToolSpec};
-use rind_lib::tool::{FileTracking, Tool, ToolCtx, ToolOutput};
+use rind_lib::tool::{FileTrackingMethod, Tool, ToolCtx, ToolOutput};
 
-/// Tool that returns the same text for all arguments.
+/// Tool in a test case that returns the same text for all arguments.
 pub(crate) struct ToolDouble {
     spec: ToolSpec,
     result: String,
@@ -43,8 +43,8 @@ impl Tool for ToolDouble {
         &self.spec
     }
 
-    fn file_tracking(&self) -> FileTracking {
-        FileTracking::Unneeded
+    fn file_tracking(&self) -> FileTrackingMethod {
+        FileTrackingMethod::Unneeded
     }
 
     fn run<'a>(&'a self, _: Value, _: &'a ToolCtx) -> BoxFuture<'a, ToolOutput> {

@@ -73,7 +73,8 @@ impl OrphanedAuditLogs {
         self.folders.len()
     }
 
-    /// Removes the logs, except those of the sessions `kept`, and returns how many were removed.
+    /// Removes the audit logs that were found, except those of the sessions in `kept`. Returns how
+    /// many logs were removed.
     ///
     /// # Errors
     /// A log cannot be removed. Earlier logs may have been removed already.

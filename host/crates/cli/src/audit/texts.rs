@@ -68,7 +68,8 @@ pub(super) fn describe_changed_texts(entries: &[Entry], lines: &[Line]) -> Vec<S
     changed
 }
 
-/// Returns kind, call id and hash of a line about a message; `None` for other lines.
+/// Returns the kind, the call id and the hash of an audit line about a message or a call; `None`
+/// for other lines.
 fn parse_text_line(line: &Line) -> Option<(TextKey, String)> {
     let text = |field: &str| line.event[field].as_str().map(str::to_owned);
     let kinds = ["input", "reply", "call", "result"];
@@ -114,7 +115,7 @@ fn message_texts(message: &Message) -> Vec<(TextKey, String)> {
     texts.extend(message.content.iter().filter_map(|part| match part {
         Content::ToolCall(call) => Some((("call", id(&call.id)), call.arguments.to_string())),
         Content::ToolResult(result) => {
-            let parts: Vec<String> = result.content.iter().map(format_part).collect();
+            let parts: Vec<String> = result.content.iter().map(format_message_part).collect();
             Some((("result", id(&result.call_id)), parts.join("\n")))
         }
         _ => None,
@@ -123,7 +124,7 @@ fn message_texts(message: &Message) -> Vec<(TextKey, String)> {
 }
 
 /// Formats a part of a tool result as the plugin audit-log formats it before hashing the result.
-fn format_part(part: &Part) -> String {
+fn format_message_part(part: &Part) -> String {
     match part {
         Part::Text { text } => text.clone(),
         Part::Json { value } => value.to_string(),

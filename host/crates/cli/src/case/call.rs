@@ -15,13 +15,13 @@ use super::super::{open, plugin, render, run};
 use rind_lib::event::Event;
 use rind_lib::host::Host;
 use rind_lib::lock::lock;
-use rind_lib::plugin::load::{LoadedPlugin, Why};
+use rind_lib::plugin::load::{LeftOutReason, LoadedPlugin};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::startable::StartableSet;
 use rind_lib::provider::scripted::{Reply, Script, Scripted};
 use rind_lib::session::SessionStore;
 use rind_lib::tool::policy::{PolicyMode, ToolPolicy};
-use rind_operator::setup::check_apart;
+use rind_operator::setup::check_folders_are_separate;
 
 #[derive(Debug, ClapArgs)]
 pub(in super::super) struct PluginCallArgs {
@@ -49,7 +49,7 @@ pub(in super::super) async fn run_call(mut args: PluginCallArgs) -> anyhow::Resu
     let plugins = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&plugins)?;
     if let Some(left) = plugins.left_out.iter().find(|left| left.name == args.name) {
-        let how = if matches!(left.why, Why::Held(_)) {
+        let how = if matches!(left.why, LeftOutReason::Held(_)) {
             format!("; grant them for this call with `--grant {}`", args.name)
         } else {
             String::new()
@@ -62,7 +62,7 @@ pub(in super::super) async fn run_call(mut args: PluginCallArgs) -> anyhow::Resu
     let is_it = |plugin: &&Arc<LoadedPlugin>| plugin.manifest.name == args.name;
     check_tool(&args, plugins.plugins.iter().find(is_it))?;
     let setup = load.setup();
-    check_apart(&setup.paths)?;
+    check_folders_are_separate(&setup.paths)?;
     let sessions = tempfile::tempdir().context("make a folder for the session")?;
     // Repeat the answer without limit, because a hook of a plugin may reject an answer, so that the
     // model is asked again.

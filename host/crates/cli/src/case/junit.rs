@@ -31,7 +31,7 @@ pub(super) fn write_junit(report: &CaseReport) -> String {
             }),
         }
     }
-    let counts = count_attributes(&report.cases.iter().collect::<Vec<_>>());
+    let counts = test_count_attributes(&report.cases.iter().collect::<Vec<_>>());
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"rind {} test\" {counts}>\n",
         report.of
@@ -63,7 +63,7 @@ fn plugin_folder(case: &CaseRun) -> PathBuf {
 }
 
 /// Returns the XML attributes with the numbers of cases and their total time.
-fn count_attributes(cases: &[&CaseRun]) -> String {
+fn test_count_attributes(cases: &[&CaseRun]) -> String {
     let n_errors = cases.iter().filter(|case| case.is_error).count();
     let n_failed = cases.iter().filter(|case| !case.passed()).count();
     let seconds: f64 = cases.iter().map(|case| case.total.as_secs_f64()).sum();
@@ -85,7 +85,7 @@ impl JunitSuite<'_> {
         let started = report.started.strftime("%Y-%m-%dT%H:%M:%S");
         let mut text = format!(
             "  <testsuite name=\"{name}\" {} timestamp=\"{started}\" file=\"{}\">\n",
-            count_attributes(&self.cases),
+            test_count_attributes(&self.cases),
             escape_xml(&self.folder.display().to_string()),
         );
         let never = coverage.into_iter().flat_map(|coverage| {

@@ -23,7 +23,7 @@ use rind_cases::suite::{
 };
 use rind_cases::{CaseCost, CaseRunner};
 use rind_lib::plugin::cache::ComponentBytes;
-use rind_lib::plugin::contract::sources::{digest_sources, stale_build_message};
+use rind_lib::plugin::contract::sources::{describe_stale_build, digest_sources};
 use rind_lib::plugin::manifest::FILE_NAME;
 
 pub(super) use call::{PluginCallArgs, run_call};
@@ -85,7 +85,7 @@ enum RequiredCoverage {
     Outcomes,
 }
 
-pub(super) async fn run_test(args: PluginTestArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_plugin_tests(args: PluginTestArgs) -> anyhow::Result<ExitStatus> {
     if args.list {
         return list_cases(&args);
     }
@@ -195,7 +195,7 @@ async fn build_plugin_if_stale(suite: &CaseSuite) -> Option<CaseRun> {
         "it has no component yet and cannot be built"
     } else {
         let component = ComponentBytes::read_component(&path, None).ok()?;
-        stale_build_message(&suite.folder, &component.bytes)?;
+        describe_stale_build(&suite.folder, &component.bytes)?;
         render::print_note(&format!("{name}: its sources changed; building it"));
         "its component is older than its sources and cannot be rebuilt"
     };
@@ -232,7 +232,7 @@ async fn test_plugin(
     let last = PreviousCaseCosts::read_costs(cache, folder);
     let mut ran = suite
         .run_suite(&runner, selection, |ran| {
-            ran.last = last.case_cost(&ran.key()).cloned();
+            ran.last = last.case_cost(&ran.case_key()).cloned();
             render::case::print_case_result(ran);
         })
         .await;
@@ -240,7 +240,7 @@ async fn test_plugin(
         .iter()
         // Skip cases that could not be run, because their cost was not measured.
         .filter(|ran| ran.cost != CaseCost::default())
-        .map(|ran| (ran.key(), ran.cost.clone()))
+        .map(|ran| (ran.case_key(), ran.cost.clone()))
         .collect();
     if let Err(error) = last.store_costs(costs, is_whole && !args.fail_fast) {
         render::print_warning(&format!(
@@ -250,7 +250,7 @@ async fn test_plugin(
     let name = &suite.manifest.name;
     if ran.is_empty() && is_whole {
         if args.require_cases {
-            let failed = missing_cases_failure(suite);
+            let failed = create_missing_cases_failure(suite);
             render::case::print_case_result(&failed);
             return Ok((vec![failed], None));
         }
@@ -267,8 +267,8 @@ async fn test_plugin(
     failed.iter().for_each(render::case::print_case_result);
     ran.extend(failed);
     if !suite.faults.is_empty() {
-        // Skip the coverage, because the unreadable files may contain the cases that seem to be
-        // missing.
+        // Do not measure the coverage, because the unreadable files may contain the cases that seem
+        // to be missing.
         return Ok((ran, None));
     }
     let coverage = suite.measure_coverage(&runner, &ran).await?;
@@ -282,13 +282,16 @@ async fn test_plugin(
     Ok((ran, coverage.map(|coverage| (name.clone(), coverage))))
 }
 
-/// Returns a failed case that reports a plugin without cases.
-fn missing_cases_failure(suite: &CaseSuite) -> CaseRun {
+/// Returns the failed case that reports that a plugin has no test cases.
+fn create_missing_cases_failure(suite: &CaseSuite) -> CaseRun {
     let place = suite.folder.join("tests/NAME.toml");
-    suite_failure(
+    create_suite_failure(
         suite,
         "cases",
-        format!("it has no test cases: write some in {}", place.display()),
+        format!(
+            "the plugin has no test cases: write some in {}",
+            place.display()
+        ),
     )
 }
 
@@ -310,11 +313,11 @@ fn missing_coverage_failure(
     }
     (!missing.is_empty()).then(|| {
         let why = format!("no case reaches {}", missing.join(", "));
-        suite_failure(suite, "coverage", why)
+        create_suite_failure(suite, "coverage", why)
     })
 }
 
-fn suite_failure(suite: &CaseSuite, name: &str, why: String) -> CaseRun {
+fn create_suite_failure(suite: &CaseSuite, name: &str, why: String) -> CaseRun {
     CaseRun {
         plugin: suite.manifest.name.clone(),
         file: suite.folder.join(FILE_NAME),

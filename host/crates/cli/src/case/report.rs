@@ -111,7 +111,7 @@ impl CaseReport {
                 "commands": counts(&coverage.commands),
                 "loops": counts(&coverage.loops),
                 "never_called": coverage.uncalled_plugin_parts().collect::<Vec<_>>(),
-                "outcomes": outcome_counts(coverage),
+                "outcomes": count_outcomes(coverage),
                 "never_seen": coverage
                     .outcomes_without_case()
                     .map(|(point, outcome)| format!("{point} {outcome}"))
@@ -127,7 +127,7 @@ impl CaseReport {
 }
 
 /// Returns how many cases had each outcome, as JSON: by point, then by outcome.
-fn outcome_counts(coverage: &PluginCoverage) -> Value {
+fn count_outcomes(coverage: &PluginCoverage) -> Value {
     let points = coverage.outcomes.iter().map(|hook| {
         let counts = hook.counts.iter();
         let counts = counts.map(|(outcome, n)| ((*outcome).to_owned(), json!(n)));

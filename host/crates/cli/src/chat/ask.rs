@@ -45,12 +45,12 @@ pub(super) enum TypedAnswer {
 
 /// Size of the terminal, and number of rows that the typed answer needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct QuestionSpace {
+pub(super) struct QuestionLayoutSize {
     pub(super) size: TerminalSize,
     pub(super) n_typed: usize,
 }
 
-impl QuestionSpace {
+impl QuestionLayoutSize {
     /// Returns the number of rows that are left for the question: the rows of the terminal without
     /// the typed answer, the `n_tail` rows above it, and one row that stays empty.
     fn count_rows_left(self, n_tail: usize) -> usize {
@@ -108,7 +108,7 @@ impl OpenQuestion {
     }
 
     /// Returns the rows above the typed answer.
-    pub(super) fn render_rows(&self, room: QuestionSpace) -> Vec<String> {
+    pub(super) fn render_rows(&self, room: QuestionLayoutSize) -> Vec<String> {
         if let Some(from) = self.page {
             let (mut rows, n_more) = self.page_rows(from, room);
             rows.extend(self.page_footer_rows(n_more, room.size));
@@ -117,7 +117,7 @@ impl OpenQuestion {
         let shown = self
             .screen
             .fit_question(room.size.columns, self.count_free_rows(room));
-        let tail = self.answer_rows(shown.is_cut, room.size);
+        let tail = self.render_answer_rows(shown.is_cut, room.size);
         let mut rows = shown.rows;
         if let Some(hint) = self.hint {
             rows.push(style_text(WARN, hint));
@@ -125,7 +125,8 @@ impl OpenQuestion {
         if self.is_open {
             rows.extend(tail);
         } else {
-            // Draw as many rows as later, so that the screen does not move when keys are accepted.
+            // Draw as many rows as are drawn when keys are accepted, so that the screen does not
+            // move then.
             rows.push(style_text(DIM, KEYS_IGNORED_ROW));
             rows.extend(tail.iter().skip(1).map(|_| String::new()));
         }
@@ -138,12 +139,12 @@ impl OpenQuestion {
     }
 
     /// Returns the number of rows that are left for the text of the question.
-    fn count_free_rows(&self, room: QuestionSpace) -> usize {
-        let n_tail = self.answer_rows(true, room.size).len();
+    fn count_free_rows(&self, room: QuestionLayoutSize) -> usize {
+        let n_tail = self.render_answer_rows(true, room.size).len();
         room.count_rows_left(n_tail + usize::from(self.hint.is_some()))
     }
 
-    fn answer_rows(&self, is_cut: bool, size: TerminalSize) -> Vec<String> {
+    fn render_answer_rows(&self, is_cut: bool, size: TerminalSize) -> Vec<String> {
         let prompt = self.screen.prompt_text(is_cut && !self.is_seen);
         wrap_words(prompt.trim_end(), size)
     }
@@ -161,8 +162,8 @@ impl OpenQuestion {
 
     /// Returns the rows of the page that begins at this row, and the number of rows after the page.
     /// If the screen has no free row, the page is empty.
-    fn page_rows(&self, from: usize, room: QuestionSpace) -> (Vec<String>, usize) {
-        let rows = self.screen.all_rows(room.size);
+    fn page_rows(&self, from: usize, room: QuestionLayoutSize) -> (Vec<String>, usize) {
+        let rows = self.screen.build_all_rows(room.size);
         let n_tail = self.page_footer_rows(rows.len(), room.size).len();
         let n_page = room.count_rows_left(n_tail);
         let from = from.min(rows.len());
@@ -178,7 +179,7 @@ impl OpenQuestion {
     pub(super) fn answer_line(
         &mut self,
         line: &str,
-        room: QuestionSpace,
+        room: QuestionLayoutSize,
         steer: impl FnOnce(&str),
     ) -> TypedAnswer {
         let line = line.trim();
@@ -227,9 +228,9 @@ impl OpenQuestion {
         TypedAnswer::Answered(words)
     }
 
-    /// Returns the id of the call in the question, if the screen shows the complete change that the
-    /// call makes.
-    pub(super) fn fully_shown_call_id(&self, room: QuestionSpace) -> Option<String> {
+    /// Returns the id of the tool call that the question is about, if the screen shows the complete
+    /// change that the call makes.
+    pub(super) fn fully_shown_call_id(&self, room: QuestionLayoutSize) -> Option<String> {
         let n_free = self.count_free_rows(room);
         let shown = self.screen.fit_question(room.size.columns, n_free);
         match &self.asked.question {
@@ -240,7 +241,8 @@ impl OpenQuestion {
         }
     }
 
-    /// Closes the open page. Returns whether a page was open.
+    /// Shows the question again instead of an open page of its text. Returns whether a page was
+    /// open.
     pub(super) fn close_page(&mut self) -> bool {
         self.page.take().is_some()
     }
@@ -256,14 +258,14 @@ impl OpenQuestion {
     /// Answers the question without the person: with a no for the reason `why`, or with the default
     /// of the plugin that asked.
     pub(super) fn answer_without_person(mut self, why: &str) {
-        let answer = self.asked.question.reply_without_person(why);
+        let answer = self.asked.question.answer_without_user(why);
         self.send_answer(answer);
     }
 
     fn send_answer(&mut self, answer: TerminalAnswer) {
         let (nobody, _) = tokio::sync::oneshot::channel();
         let sender = std::mem::replace(&mut self.asked.answer, nobody);
-        // Ignore a closed channel: the asker may have been stopped.
+        // Ignore a closed channel: the code that asked the question may have been stopped.
         let _ = sender.send(answer);
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anstyle::Style;
 
 use super::super::render::call::CallHighlighter;
-use super::super::render::command_end::{CommandOutputEnd, N_LINES};
+use super::super::render::command_end::{CommandOutputTail, N_LINES};
 use super::super::render::highlight::CodeHighlighter;
 use super::super::render::steps::summarize_call_arguments;
 use super::super::render::{
@@ -76,7 +76,7 @@ pub(super) fn format_output_row(line: &str, columns: usize) -> String {
 }
 
 /// Returns the rows with the last lines of the output of a command that ended.
-pub(super) fn command_output_rows(end: &CommandOutputEnd<'_>, columns: usize) -> Vec<String> {
+pub(super) fn command_output_rows(end: &CommandOutputTail<'_>, columns: usize) -> Vec<String> {
     let mut rows = Vec::new();
     if end.n_before > 0 {
         let words = format!(
@@ -105,13 +105,16 @@ pub(super) fn ended_call_rows(ended: &EndedCall) -> Vec<String> {
         rows.extend(lines.iter().map(|line| {
             let text = printable_text(&line.text).replace('\t', "    ");
             let mark = if line.mark == "| " { "" } else { line.mark };
-            format!("{mark}{}", styled_pieces(colors.pieces(line.mark, &text)))
+            format!(
+                "{mark}{}",
+                join_styled_pieces(colors.pieces(line.mark, &text))
+            )
         }));
     }
     // Highlight the result of `read_file` in the language of the file that it read.
     let path = call.arguments.get("path").and_then(|path| path.as_str());
     let path = path.filter(|_| call.name == "read_file" && !result.is_error);
-    let mut code = path.and_then(CodeHighlighter::of_path);
+    let mut code = path.and_then(CodeHighlighter::for_path);
     rows.extend(result.content.text().lines().map(|line| {
         let line = printable_text(line).replace('\t', "    ");
         match &mut code {
@@ -122,7 +125,7 @@ pub(super) fn ended_call_rows(ended: &EndedCall) -> Vec<String> {
     rows
 }
 
-fn styled_pieces(pieces: Vec<(Style, String)>) -> String {
+fn join_styled_pieces(pieces: Vec<(Style, String)>) -> String {
     let pieces = pieces.into_iter();
     pieces
         .map(|(style, text)| style_text(style, text))
@@ -154,8 +157,8 @@ pub(super) struct EndedCalls {
     calls: VecDeque<EndedCall>,
     n_bytes: usize,
     n_calls: u32,
-    /// Results of calls that plugins changed before the calls ended: the id of the call, and the
-    /// name of the plugin.
+    /// Calls whose results plugins changed before the calls ended: the id of the call, and the name
+    /// of the plugin.
     changes: Vec<(String, String)>,
 }
 
@@ -197,7 +200,7 @@ impl EndedCalls {
         self.calls.iter().find(|own| own.number == number).cloned()
     }
 
-    /// Returns an entry for each ended call, the last one first.
+    /// Returns a list entry for each tool call that has ended, the last one first.
     pub(super) fn entries(&self) -> Vec<PickerEntry> {
         let entry = |own: &EndedCall| {
             let lines = own.result.content.text().lines().count() as u64;
@@ -235,7 +238,7 @@ mod tests {
     #[test]
     fn the_last_lines_of_a_command_stay_and_say_how_many_were_before() {
         let text = "1\n2\n\n3\n4\u{1b}[2J\n[exit code 0]";
-        let end = CommandOutputEnd::parse_result(&result("c", text), text).unwrap();
+        let end = CommandOutputTail::parse_result(&result("c", text), text).unwrap();
         let rows = command_output_rows(&end, 20);
         let rows: Vec<_> = rows.iter().map(|row| bare_text(row)).collect();
         assert_eq!(rows[0], "  … 1 line before (Ctrl-O)");

@@ -63,7 +63,7 @@ pub(super) fn insert_pasted_image(chat: &mut LiveChat, read: Result<Vec<u8>, Str
     match named {
         Ok(word) => word
             .chars()
-            .for_each(|letter| chat.editor.type_letter(letter)),
+            .for_each(|letter| chat.editor.insert_typed_letter(letter)),
         Err(why) => {
             let words = format!("no image was pasted: {why}");
             chat.view.say_line(warning_text(&words));

@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 16;
 /// Maximum number of entries of one folder that are read to complete a shell command.
 const MAX_LISTED: usize = 5_000;
 
-/// Maximum number of completions that are shown.
+/// Maximum number of completions that the menu shows.
 const MAX_SHOWN: usize = 6;
 
 /// Menu of completions from which the person chooses.
@@ -28,7 +28,7 @@ pub(super) struct CompletionMenu {
     /// Index of the selected entry; `None` if no entry is selected, because the line is already
     /// complete.
     chosen: Option<usize>,
-    /// Whether the person moved the selection.
+    /// Whether the person has moved the selection in the menu.
     is_moved: bool,
 }
 
@@ -59,7 +59,8 @@ pub(super) fn partial_file_name(before: &str) -> Option<(usize, &str)> {
 }
 
 impl CompletionMenu {
-    /// Creates a menu with completions of the text before the cursor.
+    /// Creates a menu of completions for the word before the cursor. `before` is all text before
+    /// the cursor.
     pub(super) fn new(
         before: &str,
         commands: &CommandSet,
@@ -67,7 +68,7 @@ impl CompletionMenu {
         resources: &ChatResources,
     ) -> Self {
         let items = if let Some((start, begun)) = partial_file_name(before) {
-            let found = matching_files(files, begun).into_iter();
+            let found = filter_matching_files(files, begun).into_iter();
             let item = |text: &str| LineCompletion {
                 start,
                 text: text.to_owned(),
@@ -94,7 +95,7 @@ impl CompletionMenu {
     /// Creates a menu with files that complete the last word of a shell command. Used when the
     /// person presses Tab.
     pub(super) fn for_shell_word(before: &str, workspace: &Path) -> Self {
-        let items = shell_files(before, workspace);
+        let items = complete_shell_files(before, workspace);
         Self {
             chosen: (!items.is_empty()).then_some(0),
             items,
@@ -112,7 +113,7 @@ impl CompletionMenu {
     }
 
     /// Whether any entry differs from the text that it would replace.
-    pub(super) fn changes_line(&self, before: &str) -> bool {
+    pub(super) fn would_change_line(&self, before: &str) -> bool {
         let is_other = |item: &LineCompletion| before.get(item.start..) != Some(&*item.text);
         self.items.iter().any(is_other)
     }
@@ -124,7 +125,7 @@ impl CompletionMenu {
         self.chosen.is_some() && (self.is_moved || !self.items.iter().any(is_exact))
     }
 
-    /// Whether there is only one entry, so that Tab inserts it at once.
+    /// Whether the menu has only one entry, so that Tab inserts it at once.
     pub(super) fn has_single_entry(&self) -> bool {
         self.items.len() == 1
     }
@@ -169,7 +170,7 @@ impl CompletionMenu {
 
 /// Returns the files whose path begins with the last word of a shell command, relative to the
 /// workspace.
-fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
+fn complete_shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
     let start = before.rfind([' ', '\t', '!', '=', '>', '<', '|', ';', '&']);
     let start = start.map_or(0, |at| at + 1);
     let word = before.get(start..).unwrap_or_default();
@@ -212,7 +213,7 @@ fn shell_files(before: &str, workspace: &Path) -> Vec<LineCompletion> {
 
 /// Returns the files that match the typed text: first the files whose path begins with the text,
 /// then those whose name begins with it, then those whose path contains it.
-fn matching_files<'a>(files: &'a [String], begun: &str) -> Vec<&'a str> {
+fn filter_matching_files<'a>(files: &'a [String], begun: &str) -> Vec<&'a str> {
     let begun = begun.to_lowercase();
     let rank = |file: &str| {
         let file = file.to_lowercase();
@@ -249,14 +250,14 @@ mod tests {
         }
         let files = list_files(folder.path());
         assert_eq!(
-            matching_files(&files, "ma"),
+            filter_matching_files(&files, "ma"),
             ["src/main.rs", "src/deep/domain.rs"]
         );
         assert_eq!(
-            matching_files(&files, "SRC/d"),
+            filter_matching_files(&files, "SRC/d"),
             ["src/deep/", "src/deep/domain.rs"]
         );
-        assert!(matching_files(&files, "target").is_empty());
+        assert!(filter_matching_files(&files, "target").is_empty());
     }
 
     #[test]
@@ -295,7 +296,7 @@ mod tests {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         let found = |before: &str| {
-            let found = shell_files(before, folder.path()).into_iter();
+            let found = complete_shell_files(before, folder.path()).into_iter();
             found.map(|item| item.text).collect::<Vec<_>>()
         };
         assert_eq!(found("!cat s"), ["setup.py", "src/"]);

@@ -78,8 +78,8 @@ impl FileChangeDiffs {
         lock(&self.0).shown.insert(call);
     }
 
-    /// Removes and returns the change of a call; empty if the approval question has already shown
-    /// it.
+    /// Removes and returns the change that a tool call made to a file; empty if the approval
+    /// question has already shown the change.
     pub(super) fn take_diff(&self, call: &str) -> ChangedFile {
         let mut known = lock(&self.0);
         let changed = known.changed.remove(call).unwrap_or_default();

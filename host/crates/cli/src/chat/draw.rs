@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::super::render::{DIM, WARN, one_line, style_text};
 use super::super::terminal::TerminalSize;
-use super::ask::QuestionSpace;
+use super::ask::QuestionLayoutSize;
 use super::calls::format_output_row;
 use super::editor::{FIRST_ROW_PREFIX, LineEditor};
 use super::live::LiveChat;
@@ -39,7 +39,7 @@ impl LiveChat {
         Ok(())
     }
 
-    pub(super) fn terminal_room(&self) -> QuestionSpace {
+    pub(super) fn available_question_space(&self) -> QuestionLayoutSize {
         question_space(self.screen.size(), &self.answer)
     }
 
@@ -47,17 +47,21 @@ impl LiveChat {
         let size = self.screen.size();
         let (above, editor, below) = match &self.question {
             Some(question) => (
-                question.render_rows(self.terminal_room()),
+                question.render_rows(self.available_question_space()),
                 &self.answer,
                 Vec::new(),
             ),
             None => match &self.picker {
                 Some(picker) => {
-                    let mut above = self.rows_above();
+                    let mut above = self.rows_above_editor();
                     above.extend(picker.rows(size.rows));
-                    (above, &picker.query, self.rows_below())
+                    (above, &picker.query, self.rows_below_editor())
                 }
-                None => (self.rows_above(), &self.editor, self.rows_below()),
+                None => (
+                    self.rows_above_editor(),
+                    &self.editor,
+                    self.rows_below_editor(),
+                ),
             },
         };
         layout_region(size, above, editor, below, self.question.is_some())
@@ -65,15 +69,15 @@ impl LiveChat {
 
     /// Returns the rows above the editor: the unfinished answer of the model, the waiting texts,
     /// the running `!` command and the open search of the history.
-    fn rows_above(&self) -> Vec<String> {
-        let mut rows = self.view.live_rows();
+    fn rows_above_editor(&self) -> Vec<String> {
+        let mut rows = self.view.redrawn_rows();
         rows.push(String::new());
         let width = self
             .screen
             .size()
             .columns
             .saturating_sub(FIRST_ROW_PREFIX.len() + 12);
-        for waiting in self.steering.waiting() {
+        for waiting in self.steering.waiting_texts() {
             let what = if waiting.is_follow_up {
                 "later"
             } else {
@@ -105,7 +109,7 @@ impl LiveChat {
         rows
     }
 
-    fn rows_below(&self) -> Vec<String> {
+    fn rows_below_editor(&self) -> Vec<String> {
         let mut rows = self.menu.rows();
         if self.is_quitting() && !self.worker.is_running() {
             rows.push(style_text(WARN, "Ctrl-C again quits"));
@@ -151,9 +155,9 @@ pub(super) fn layout_region(
 }
 
 /// Returns the size of the terminal, and the number of rows that the typed answer needs.
-pub(super) fn question_space(size: TerminalSize, answer: &LineEditor) -> QuestionSpace {
+pub(super) fn question_space(size: TerminalSize, answer: &LineEditor) -> QuestionLayoutSize {
     let laid = answer.layout_rows(size.columns, (size.rows / 2).max(1));
-    QuestionSpace {
+    QuestionLayoutSize {
         size,
         n_typed: laid.rows.len(),
     }

@@ -10,7 +10,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::super::render::printable_prose;
 
-/// Maximum number of lines of a paste that is shown in full; a longer one is shown as a note.
+/// Maximum number of lines of a paste that the editor shows in full; it shows a short note in place
+/// of a longer paste.
 const MAX_PASTED_LINES: usize = 8;
 
 /// Maximum size in bytes of a paste that is shown in full; a larger one is shown as a note.
@@ -87,7 +88,7 @@ impl LineEditor {
         self.expand_pasted(&self.text)
     }
 
-    /// Returns the displayed text, with notes instead of pastes.
+    /// Returns the text as the editor shows it, with notes in place of pastes.
     pub(super) fn display_text(&self) -> String {
         let letters = self
             .text
@@ -108,7 +109,7 @@ impl LineEditor {
         pieces
     }
 
-    /// Returns the text before the cursor, with pastes as single characters.
+    /// Returns the text before the cursor, in which a single character stands for each pasted text.
     pub(super) fn text_before_cursor(&self) -> &str {
         self.text.get(..self.at).unwrap_or_default()
     }
@@ -175,7 +176,7 @@ impl LineEditor {
         }
     }
 
-    pub(super) fn type_letter(&mut self, letter: char) {
+    pub(super) fn insert_typed_letter(&mut self, letter: char) {
         if !self.is_typing {
             self.save_undo_state();
         }
@@ -188,7 +189,7 @@ impl LineEditor {
         self.insert_paste(text);
     }
 
-    /// Replaces the text between the byte offset `from` and the cursor.
+    /// Replaces the text between the byte offset `from` and the cursor by `text`.
     pub(super) fn complete_word(&mut self, from: usize, text: &str) {
         self.save_undo_state();
         if self.text.is_char_boundary(from) && from <= self.at {
@@ -417,7 +418,8 @@ mod tests {
 
     fn typed(text: &str) -> LineEditor {
         let mut editor = LineEditor::default();
-        text.chars().for_each(|letter| editor.type_letter(letter));
+        text.chars()
+            .for_each(|letter| editor.insert_typed_letter(letter));
         editor
     }
 
@@ -472,7 +474,7 @@ mod tests {
         let lines: Vec<String> = (0..500).map(|n| format!("line {n}\r\n")).collect();
         let mut editor = typed("see ");
         editor.paste_text(&lines.concat());
-        editor.type_letter('!');
+        editor.insert_typed_letter('!');
         assert_eq!(editor.display_text(), "see [paste 1: 500 lines]!");
         let laid = editor.layout_rows(16, 10);
         assert_eq!(laid.rows, ["› see [paste 1:", "   500 lines]!"]);

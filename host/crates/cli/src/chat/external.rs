@@ -19,13 +19,14 @@ const DEFAULT_EDITOR: &str = "vi";
 pub(super) fn open_editor(chat: &mut LiveChat) {
     let editor = environment::variable("VISUAL").or_else(|| environment::variable("EDITOR"));
     let editor = editor.unwrap_or_else(|| DEFAULT_EDITOR.to_owned());
-    match edit_externally(chat, &editor) {
+    match edit_in_external_editor(chat, &editor) {
         Ok(text) => chat.editor.set_text(text.trim_end_matches('\n')),
         Err(error) => chat
             .view
             .say_line(warning_text(&printable_prose(&format!("{error:#}")))),
     }
-    // Count the time in the editor as typing, so that no question opens at once.
+    // Count the time in the editor as typing, so that no question opens directly after the editor
+    // was closed.
     chat.last_key = Instant::now();
 }
 
@@ -47,7 +48,7 @@ pub(super) fn suspend_chat(chat: &mut LiveChat) {
     chat.last_key = Instant::now();
 }
 
-fn edit_externally(chat: &mut LiveChat, editor: &str) -> anyhow::Result<String> {
+fn edit_in_external_editor(chat: &mut LiveChat, editor: &str) -> anyhow::Result<String> {
     // `tempfile` creates the file with mode 0600.
     let file = tempfile::Builder::new()
         .prefix("rind-")

@@ -19,7 +19,7 @@ const MAX_TEXTS: usize = 1_000;
 /// Size of the file, in bytes, above which it is rewritten with only the last texts.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Maximum size of a text that is stored, in bytes.
+/// Maximum size of a text that the history stores, in bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl ChatHistory {
         let mut texts = Vec::new();
         if let Ok(file) = File::open(&path) {
             let lines = BufReader::new(file).lines().map_while(Result::ok);
-            // Skip a line that is incomplete or damaged.
+            // Skip a line of the history file that is incomplete or damaged.
             texts.extend(lines.filter_map(|line| serde_json::from_str::<HistoryEntry>(&line).ok()));
         }
         let n_old = texts.len().saturating_sub(MAX_TEXTS);
@@ -97,10 +97,11 @@ impl ChatHistory {
         self.add_pieces(&[EditorPiece::Own(text.to_owned())])
     }
 
-    /// Adds a text with its pastes, as [`Self::add_text`] does.
+    /// Adds a text that consists of typed and pasted pieces, under the conditions of
+    /// [`Self::add_text`].
     pub(super) fn add_pieces(&mut self, pieces: &[EditorPiece]) -> bool {
         (self.at, self.begun) = (None, Vec::new());
-        let whole = joined_pieces(pieces);
+        let whole = join_pieces(pieces);
         let text = whole.trim_end();
         let is_kept = !text.is_empty() && !text.starts_with(' ') && text.len() <= MAX_TEXT_BYTES;
         let added = HistoryEntry::from_pieces(pieces);
@@ -117,8 +118,8 @@ impl ChatHistory {
     }
 
     /// Returns the next older text. `now` is the current text of the editor, which
-    /// [`Self::newer_history_text`] returns after the newest text.
-    pub(super) fn older_history_text(&mut self, now: &[EditorPiece]) -> Option<Vec<EditorPiece>> {
+    /// [`Self::move_to_newer_text`] returns after the newest text.
+    pub(super) fn move_to_older_text(&mut self, now: &[EditorPiece]) -> Option<Vec<EditorPiece>> {
         let at = self.at.map_or(0, |at| at + 1);
         let text = self.texts.len().checked_sub(at + 1)?;
         if self.at.is_none() {
@@ -128,8 +129,9 @@ impl ChatHistory {
         self.texts.get(text).map(HistoryEntry::pieces)
     }
 
-    /// Returns the next newer text, and after the newest one the text that was not sent yet.
-    pub(super) fn newer_history_text(&mut self) -> Option<Vec<EditorPiece>> {
+    /// Returns the next newer text of the history or, after the newest one, the text that was not
+    /// sent yet.
+    pub(super) fn move_to_newer_text(&mut self) -> Option<Vec<EditorPiece>> {
         let at = self.at?;
         self.at = at.checked_sub(1);
         match self.at {
@@ -178,7 +180,7 @@ impl ChatHistory {
     }
 }
 
-fn joined_pieces(pieces: &[EditorPiece]) -> String {
+fn join_pieces(pieces: &[EditorPiece]) -> String {
     let texts = pieces.iter().map(|piece| match piece {
         EditorPiece::Own(text) | EditorPiece::Pasted(text) => text.as_str(),
     });
@@ -214,14 +216,14 @@ mod tests {
         let mut history = ChatHistory::open_history(folder.path());
         let own = |text: &str| vec![EditorPiece::Own(text.to_owned())];
         assert_eq!(
-            history.older_history_text(&own("begun")),
+            history.move_to_older_text(&own("begun")),
             Some(own("two\nlines"))
         );
-        assert_eq!(history.older_history_text(&[]), Some(own("one")));
-        assert_eq!(history.older_history_text(&[]), None);
-        assert_eq!(history.newer_history_text(), Some(own("two\nlines")));
-        assert_eq!(history.newer_history_text(), Some(own("begun")));
-        assert_eq!(history.newer_history_text(), None);
+        assert_eq!(history.move_to_older_text(&[]), Some(own("one")));
+        assert_eq!(history.move_to_older_text(&[]), None);
+        assert_eq!(history.move_to_newer_text(), Some(own("two\nlines")));
+        assert_eq!(history.move_to_newer_text(), Some(own("begun")));
+        assert_eq!(history.move_to_newer_text(), None);
     }
 
     #[test]
@@ -245,7 +247,7 @@ mod tests {
         );
         assert_eq!(history.find_text("test", Some(2)), None);
         assert_eq!(history.find_text("secret", None), None, "it was not typed");
-        history.older_history_text(&[]);
-        assert_eq!(history.older_history_text(&[]), Some(pasted));
+        history.move_to_older_text(&[]);
+        assert_eq!(history.move_to_older_text(&[]), Some(pasted));
     }
 }

@@ -14,7 +14,7 @@ pub(super) enum KeyInput {
     Focus(bool),
     /// Answer of the terminal to [`QUERY_BACKGROUND`]: whether the background is light.
     Background(bool),
-    /// End of the answers to [`QUERY_BACKGROUND`].
+    /// The terminal has answered all queries of [`QUERY_BACKGROUND`].
     Answered,
 }
 
@@ -99,13 +99,14 @@ enum DecodedInput {
     Whole(Option<TypedKey>, usize),
     /// Start marker of a paste, and its length in bytes.
     Paste(usize),
-    /// Report of the terminal, and its length in bytes.
+    /// Report of the terminal that is not a key, such as its background color, and its length in
+    /// bytes.
     Told(KeyInput, usize),
     Incomplete,
 }
 
 impl KeyDecoder {
-    /// Adds bytes that were read, and returns the inputs that are now complete.
+    /// Adds bytes that were read from the terminal, and returns the inputs that are now complete.
     pub(super) fn feed_bytes(&mut self, bytes: &[u8]) -> Vec<KeyInput> {
         self.pending.extend_from_slice(bytes);
         let mut inputs = Vec::new();
@@ -116,7 +117,7 @@ impl KeyDecoder {
                     None => return inputs,
                 }
             }
-            match begin_sequence(&self.pending, self.is_asked) {
+            match decode_escape_sequence(&self.pending, self.is_asked) {
                 DecodedInput::Told(told, n) => {
                     self.pending.drain(..n);
                     self.is_asked &= told != KeyInput::Answered;
@@ -135,7 +136,7 @@ impl KeyDecoder {
         }
     }
 
-    /// Starts to decode answers to [`QUERY_BACKGROUND`].
+    /// Prepares to decode the terminal's answers to [`QUERY_BACKGROUND`].
     pub(super) fn expect_terminal_answers(&mut self) {
         self.is_asked = true;
     }
@@ -146,7 +147,7 @@ impl KeyDecoder {
         self.paste.is_none() && self.pending.first() == Some(&ESC)
     }
 
-    /// Decodes a pending escape byte as the Escape key.
+    /// Decodes an escape byte that still waits for further bytes as the Escape key.
     pub(super) fn flush_bytes(&mut self) -> Vec<KeyInput> {
         if !self.has_pending_escape() {
             return Vec::new();
@@ -173,27 +174,27 @@ impl KeyDecoder {
     }
 }
 
-fn begin_sequence(bytes: &[u8], is_asked: bool) -> DecodedInput {
+fn decode_escape_sequence(bytes: &[u8], is_asked: bool) -> DecodedInput {
     match bytes {
         [] | [ESC] => DecodedInput::Incomplete,
         [ESC, b']', rest @ ..] if is_asked => decode_terminal_answer(rest),
         [ESC, b'[', rest @ ..] => decode_control_sequence(rest),
         [ESC, b'O'] => DecodedInput::Incomplete,
-        [ESC, b'O', last, ..] => DecodedInput::Whole(cursor_key(*last), 3),
+        [ESC, b'O', last, ..] => DecodedInput::Whole(parse_cursor_key(*last), 3),
         [ESC, ESC, ..] => DecodedInput::Whole(Some(TypedKey::plain_key(KeyCode::Esc)), 1),
-        [ESC, rest @ ..] => match decode_letter(rest) {
+        [ESC, rest @ ..] => match decode_character(rest) {
             DecodedInput::Whole(key, n) => {
                 let alt = key.map(|key| TypedKey { alt: true, ..key });
                 DecodedInput::Whole(alt, n + 1)
             }
             other => other,
         },
-        _ => decode_letter(bytes),
+        _ => decode_character(bytes),
     }
 }
 
 /// Decodes one key that is not an escape sequence.
-fn decode_letter(bytes: &[u8]) -> DecodedInput {
+fn decode_character(bytes: &[u8]) -> DecodedInput {
     let Some(first) = bytes.first() else {
         return DecodedInput::Incomplete;
     };
@@ -314,13 +315,13 @@ fn decode_control_sequence(rest: &[u8]) -> DecodedInput {
             shift: true,
             ..TypedKey::plain_key(KeyCode::Tab)
         }),
-        (Some(last), _) => cursor_key(*last),
+        (Some(last), _) => parse_cursor_key(*last),
         (None, _) => None,
     };
     DecodedInput::Whole(key.map(|key| key.with_modifiers(number(1))), n)
 }
 
-fn cursor_key(last: u8) -> Option<TypedKey> {
+fn parse_cursor_key(last: u8) -> Option<TypedKey> {
     Some(TypedKey::plain_key(match last {
         b'A' => KeyCode::Up,
         b'B' => KeyCode::Down,
@@ -340,7 +341,8 @@ fn key_from_code(code: u32) -> Option<TypedKey> {
         9 => KeyCode::Tab,
         27 => KeyCode::Esc,
         127 | 8 => KeyCode::Backspace,
-        // Ignore control characters and the private use area, whose keys have no character.
+        // Ignore control characters and the private use area, in which terminals encode keys
+        // without a character.
         0..32 | 0xe000..0xf900 => return None,
         code => KeyCode::Char(char::from_u32(code)?),
     }))

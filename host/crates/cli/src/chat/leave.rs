@@ -18,10 +18,10 @@ pub(super) async fn leave_chat(chat: &mut LiveChat) -> anyhow::Result<ChatExit> 
     chat.questions.close();
     while chat.questions.try_recv().is_ok() {}
     chat.asked.clear();
-    for input in chat.tty.drain_key_inputs() {
-        chat.keep_typed_key(input);
+    for input in chat.tty.take_pending_key_inputs() {
+        chat.append_key_to_text(input);
     }
-    chat.withdraw_waiting_texts();
+    chat.return_waiting_texts();
     end_screen(chat);
     chat.worker.close_worker();
     let mut kills = ShutdownSignals::listen_for_termination()?;
@@ -35,7 +35,7 @@ pub(super) async fn leave_chat(chat: &mut LiveChat) -> anyhow::Result<ChatExit> 
             },
             // Exit at once at a second signal, in case closing the session hangs.
             _ = chat.signals.interrupted.recv() => std::process::exit(130),
-            () = kills.recv_signal() => std::process::exit(130),
+            () = kills.wait_for_signal() => std::process::exit(130),
         }
     };
     // Print the events of the session's end below the last state of the chat.
@@ -64,7 +64,8 @@ fn can_chat_be_resumed(chat: &LiveChat) -> bool {
     chat.is_resumed || chat.view.status.n_turns > 0
 }
 
-/// Returns the last line of the chat: session, cost, and the command that continues it.
+/// Returns the last line that the chat prints: the session, its cost, and the command that
+/// continues the session.
 fn chat_farewell_line(chat: &LiveChat) -> String {
     super::farewell_line(&chat.id, chat.view.status.cost_usd)
 }
@@ -75,7 +76,7 @@ fn end_screen(chat: &mut LiveChat) {
         return;
     };
     while let Ok(text) = chat.written.try_recv() {
-        chat.show_program_text(&text);
+        chat.show_text_lines(&text);
     }
     let pieces = chat.editor.pieces();
     let unsent = chat.editor.take_text();
@@ -93,8 +94,8 @@ fn end_screen(chat: &mut LiveChat) {
     let _ = chat.screen.end_screen(&finished);
     chat.tty.leave_raw_mode();
     drop(redirected);
-    // Print the texts that other parts of the program have written meanwhile. They print later
-    // texts directly.
+    // Print the texts that other parts of the program passed to the chat meanwhile. From now on,
+    // they print their texts directly.
     while let Ok(text) = chat.written.try_recv() {
         render::say_line(text.trim_end_matches('\n'));
     }

@@ -2,7 +2,7 @@
 //!
 //! The effect of a key is drawn at once; output of the model is drawn at most once per
 //! [`MIN_REDRAW_INTERVAL`]. `press` maps keys to actions, `waiting` handles texts that are sent
-//! while a turn runs, `leave` ends the chat. Start from [`run_live`].
+//! while a turn runs, `leave` ends the chat. Start from [`run_live_chat`].
 
 use super::leave;
 use super::modes;
@@ -53,7 +53,7 @@ use rind_lib::agent::{AgentConfig, Error, SteerHandle};
 use rind_lib::event::{Event, Stamped};
 use rind_lib::point::payload::StopReason;
 use rind_lib::tool::approval::SessionApprovals;
-use rind_lib::tool::builtin::Commands;
+use rind_lib::tool::builtin::CommandEnvironment;
 use rind_lib::tool::policy::{ApprovalMode, ModeSwitch};
 use rind_lib::tool::sandbox::{SandboxConfig, UserCommandConfinement};
 use rind_operator::chat::ChatConfig;
@@ -87,9 +87,10 @@ pub(super) struct LiveChat {
     pub(super) approvals: Arc<SessionApprovals>,
     pub(super) question: Option<OpenQuestion>,
     pub(super) last_key: Instant,
-    /// Time at which the last question was closed.
+    /// Time at which the last question to the person was closed.
     pub(super) closed: Option<Instant>,
-    /// Texts that wait in the queue of the running turn, by their numbers in the queue.
+    /// Texts of the user that wait in the queue of the running turn, by their numbers in that
+    /// queue.
     pub(super) waiting: HashMap<u64, TypedText>,
     /// Time at which a key last interrupted a turn or a command, or Ctrl-C cleared the text.
     pub(super) interrupted: Option<Instant>,
@@ -108,13 +109,14 @@ pub(super) struct LiveChat {
     /// Files of the workspace, which are listed again when `looked` is too old.
     pub(super) files: Vec<String>,
     pub(super) looked: Option<Instant>,
-    /// Resources of MCP servers that a text can name.
+    /// Resources of MCP servers that a typed text can name.
     pub(super) resources: ChatResources,
     /// Whether the provider's server was asked which models it has.
     pub(super) has_asked_models: bool,
     /// Name of the model that the person chose in this chat, as typed.
     pub(super) chosen_model: Option<String>,
-    /// Name of the chosen model, until the list of the server shows whether it exists.
+    /// Name of the chosen model as long as it was not compared with the server's list of models;
+    /// `None` afterwards.
     pub(super) unchecked_model: Option<String>,
     found: UnboundedReceiver<ChatLookupResult>,
     pub(super) finder: UnboundedSender<ChatLookupResult>,
@@ -185,11 +187,12 @@ enum ChatWakeup {
     /// The time in which a second Ctrl-C would quit is over, so the hint about it must be removed.
     Faded,
     Ended,
-    /// A redraw is due: a frame, a tick of the clock, or a question whose wait is over.
+    /// A redraw is due: the content of the screen has changed, an elapsed time must be updated, or
+    /// a question can now be shown or answered.
     Draw,
 }
 
-pub(super) async fn run_live(
+pub(super) async fn run_live_chat(
     opened: OpenedSession,
     commands: Arc<CommandSet>,
     prompt: Option<String>,
@@ -206,9 +209,9 @@ pub(super) async fn run_live(
     }
     if let Some(prompt) = prompt {
         live.editor.set_text(&prompt);
-        live.enter_line();
+        live.submit_line();
     }
-    let ran = live.run_loop().await;
+    let ran = live.run_event_loop().await;
     // Leave the chat even after an error of the terminal, because the session must be closed in
     // order.
     let left = leave::leave_chat(&mut live).await;
@@ -217,7 +220,7 @@ pub(super) async fn run_live(
 }
 
 impl LiveChat {
-    async fn run_loop(&mut self) -> anyhow::Result<()> {
+    async fn run_event_loop(&mut self) -> anyhow::Result<()> {
         self.draw_screen()?;
         while self.leaving.is_none() {
             let next = self.next().await;
@@ -232,13 +235,16 @@ impl LiveChat {
         let own_commands = match sandbox.own_commands {
             UserCommandConfinement::Confined => opened.commands,
             UserCommandConfinement::Shell => {
-                let keeper = opened.setup.environment.keeper();
-                Commands::for_user_shell(keeper, environment::variable("SHELL").map(Into::into))
+                let keeper = opened.setup.environment.process_keeper();
+                CommandEnvironment::for_user_shell(
+                    keeper,
+                    environment::variable("SHELL").map(Into::into),
+                )
             }
         };
         let session = opened.session;
-        commands.set_asker(opened.asker);
-        let facts = OpenSessionFacts::of(&session);
+        commands.set_question_asker(opened.asker);
+        let facts = OpenSessionFacts::from_session(&session);
         let spent = facts.cost_usd();
         commands.set_open_session(facts);
         let history = ChatHistory::open_history(&opened.setup.paths.data);
@@ -251,7 +257,7 @@ impl LiveChat {
         let asks_looks = looks::configure_terminal_style(&opened.setup.config)?;
         let tty = RawTerminal::open_terminal(asks_looks).context("take the terminal")?;
         restore_terminal_on_panic(&tty);
-        if let Some(is_light) = tty.background() {
+        if let Some(is_light) = tty.has_light_background() {
             looks::set_background_palette(is_light);
         }
         let (written, receiver) = mpsc::unbounded_channel();
@@ -351,7 +357,7 @@ impl LiveChat {
             typed = self.tty.wait_for_key_inputs() => ChatWakeup::Typed(typed),
             _ = self.signals.resized.recv() => ChatWakeup::Resized,
             _ = self.signals.interrupted.recv() => ChatWakeup::Draw,
-            () = self.signals.ended.recv_signal() => ChatWakeup::Ended,
+            () = self.signals.ended.wait_for_signal() => ChatWakeup::Ended,
             () = tokio::time::sleep_until(frame), if self.is_dirty => ChatWakeup::Draw,
             // Receive events before questions, so that a question is shown after the events that
             // led to it.
@@ -366,15 +372,15 @@ impl LiveChat {
             () = tokio::time::sleep_until(quiet), if is_quiet_due => ChatWakeup::Draw,
             () = sleep_until(opens) => ChatWakeup::Draw,
             () = sleep_until(fades) => ChatWakeup::Faded,
-            _ = tick.tick(), if self.has_clock() => ChatWakeup::Draw,
+            _ = tick.tick(), if self.shows_elapsed_time() => ChatWakeup::Draw,
         }
     }
 
     /// Whether the screen shows an elapsed time that must be redrawn.
-    fn has_clock(&self) -> bool {
+    fn shows_elapsed_time(&self) -> bool {
         self.worker.is_running()
             || self.shell.running_command().is_some()
-            || self.view.status.has_clock()
+            || self.view.status.shows_elapsed_time()
     }
 
     fn handle_chat_wakeup(&mut self, next: ChatWakeup) -> anyhow::Result<()> {
@@ -410,7 +416,7 @@ impl LiveChat {
                 self.view.say_line(head.unwrap_or_default());
                 self.view.say_line(style_text(DIM, "  no longer asked"));
             }
-            ChatWakeup::Written(text) => self.show_program_text(&text),
+            ChatWakeup::Written(text) => self.show_text_lines(&text),
             ChatWakeup::Done(done) => self.finish_job(done),
             ChatWakeup::Ran(ran) => {
                 self.view
@@ -422,7 +428,7 @@ impl LiveChat {
             ChatWakeup::Resized => {
                 let size = tty::terminal_size();
                 self.screen.resize_screen(size);
-                self.view.resize_view(size.columns);
+                self.view.set_view_width(size.columns);
                 return self.draw_screen();
             }
             ChatWakeup::Draw => {
@@ -436,7 +442,7 @@ impl LiveChat {
     }
 
     /// Shows a text that another part of the program wrote.
-    pub(super) fn show_program_text(&mut self, text: &str) {
+    pub(super) fn show_text_lines(&mut self, text: &str) {
         let text = text.trim_end_matches('\n');
         text.split('\n').for_each(|line| self.view.say_line(line));
     }
@@ -492,10 +498,10 @@ impl LiveChat {
             Some(ChatJobResult::Turn(Err(Error::Session(_)))) => {
                 let words = "the text may be missing in the session; Up brings it back";
                 self.view.say_line(warning_text(words));
-                self.withdraw_waiting_texts();
+                self.return_waiting_texts();
             }
             Some(ChatJobResult::Turn(Err(error))) => {
-                self.withdraw_waiting_texts();
+                self.return_waiting_texts();
                 self.view.say_line(style_text(
                     BAD,
                     format_args!("the turn failed: {}", printable_text(&error.to_string())),
@@ -504,7 +510,7 @@ impl LiveChat {
             }
             Some(ChatJobResult::Command(outcome)) => {
                 slash::finish_command(self, outcome);
-                // Texts sent while the command ran go to the model.
+                // Send the texts to the model that the person entered while the command ran.
                 self.send_waiting_texts();
             }
             Some(ChatJobResult::Aside(outcome)) => slash::finish_command(self, outcome),

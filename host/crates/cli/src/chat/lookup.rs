@@ -19,7 +19,7 @@ use super::live::LiveChat;
 use super::picker::{ChatPicker, PickerEntry, PickerKeyEffect};
 use rind_lib::host::{ListedResource, PartialText};
 use rind_lib::session::SessionStore;
-use rind_mcp::server_origin;
+use rind_mcp::mcp_server_origin;
 
 /// Age at which the list of the workspace's files is read again.
 const FILE_LIST_MAX_AGE: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ const MODEL_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of sessions that are offered for resuming.
 const MAX_SESSIONS: usize = 500;
 
-/// Commands that open a list when they are typed without an argument.
+/// Names of the chat commands that open a list when they are typed without an argument.
 const MODEL_COMMAND: &str = "model";
 const RESUME_COMMAND: &str = "resume";
 
@@ -42,8 +42,8 @@ pub(super) enum ChatLookupResult {
     Files(Vec<String>),
     /// Resources of the MCP server with this name, or the reason why they cannot be listed.
     Resources(String, Result<Vec<ListedResource>, String>),
-    /// Completions by an MCP server of this text, which was before the cursor when the server was
-    /// asked.
+    /// Completions that an MCP server proposed, after the text before the cursor for which the
+    /// server was asked.
     Completed(String, Result<Vec<LineCompletion>, String>),
     /// Names of the provider's models, or the reason why they cannot be listed.
     Models(Result<Vec<String>, String>),
@@ -88,7 +88,7 @@ impl LiveChat {
         }
         let (finder, materials) = (self.finder.clone(), self.resources.materials.clone());
         tokio::spawn(async move {
-            let listed = materials.list_resources(&server_origin(&server)).await;
+            let listed = materials.list_resources(&mcp_server_origin(&server)).await;
             // Ignore a closed channel: the chat may have ended.
             drop(finder.send(ChatLookupResult::Resources(server, listed)));
         });
@@ -96,7 +96,7 @@ impl LiveChat {
 
     /// Asks an MCP server to complete an argument of one of its prompts, or the URI of one of its
     /// resources. Returns whether a server was asked.
-    pub(super) fn complete_at_server(&mut self) -> bool {
+    pub(super) fn request_server_completion(&mut self) -> bool {
         let before = self.editor.text_before_cursor().to_owned();
         let commands = self.worker.commands();
         if self.worker.is_running() || commands.is_dry_run() || before.contains('\n') {
@@ -122,7 +122,7 @@ impl LiveChat {
         let (finder, materials) = (self.finder.clone(), self.resources.materials.clone());
         tokio::spawn(async move {
             let found = materials
-                .complete_text(&server_origin(&server), &begun)
+                .complete_text(&mcp_server_origin(&server), &begun)
                 .await;
             let found = found.map_err(|why| format!("MCP server `{server}`: it {why}"));
             let found = found.map(|texts| {
@@ -152,7 +152,11 @@ impl LiveChat {
         }
     }
 
-    fn handle_resources(&mut self, server: String, listed: Result<Vec<ListedResource>, String>) {
+    fn handle_listed_resources(
+        &mut self,
+        server: String,
+        listed: Result<Vec<ListedResource>, String>,
+    ) {
         match listed {
             Ok(resources) => self.resources.store_server_resources(server, resources),
             Err(why) => {
@@ -167,7 +171,7 @@ impl LiveChat {
         let mut picker = ChatPicker::new("tool calls, the last one first", CALLS_PICKER);
         picker.set_entries(self.view.ended.entries(), "no tool call has ended yet");
         if let Some(number) = self.view.partly_shown_call_id() {
-            picker.select_value(number);
+            picker.select_entry_with_value(number);
         }
         self.menu = CompletionMenu::default();
         self.picker = Some(picker);
@@ -198,7 +202,7 @@ impl LiveChat {
 
     /// Checks in the background whether the provider lists a model that was just chosen, and warns
     /// if it does not.
-    pub(super) fn check_model(&mut self, name: String) {
+    pub(super) fn check_model_name(&mut self, name: String) {
         self.unchecked_model = Some(name);
         self.request_models();
     }
@@ -219,14 +223,14 @@ impl LiveChat {
                     "? which session, the last used first",
                     RESUME_COMMAND,
                 ));
-                self.find_sessions();
+                self.request_sessions();
             }
             _ => return false,
         }
         true
     }
 
-    fn find_sessions(&self) {
+    fn request_sessions(&self) {
         let (finder, paths) = (self.finder.clone(), self.setup.paths.clone());
         let own = self.id.to_string();
         tokio::task::spawn_blocking(move || {
@@ -251,11 +255,13 @@ impl LiveChat {
     pub(super) fn handle_lookup_result(&mut self, found: ChatLookupResult) {
         match found {
             ChatLookupResult::Files(files) => self.files = files,
-            ChatLookupResult::Resources(server, listed) => self.handle_resources(server, listed),
+            ChatLookupResult::Resources(server, listed) => {
+                self.handle_listed_resources(server, listed)
+            }
             ChatLookupResult::Completed(before, found) => {
                 return self.show_completions(&before, found);
             }
-            ChatLookupResult::Models(names) => self.handle_models(names),
+            ChatLookupResult::Models(names) => self.show_listed_models(names),
             ChatLookupResult::Pasted(read) => clipboard::insert_pasted_image(self, read),
             ChatLookupResult::Sessions(sessions) => {
                 if let Some(picker) = self
@@ -276,7 +282,7 @@ impl LiveChat {
         }
     }
 
-    fn handle_models(&mut self, names: Result<Vec<String>, String>) {
+    fn show_listed_models(&mut self, names: Result<Vec<String>, String>) {
         let commands = self.worker.commands();
         let current = commands.open_session_model().map(|(_, model)| model);
         if let Some(name) = self.unchecked_model.take()
@@ -308,7 +314,7 @@ impl LiveChat {
                         names.iter().map(entry).collect(),
                         "the server lists no models",
                     );
-                    picker.select_value(current.as_deref().unwrap_or_default());
+                    picker.select_entry_with_value(current.as_deref().unwrap_or_default());
                 }
                 Err(why) => picker.set_entries(Vec::new(), why.clone()),
             }
@@ -325,7 +331,7 @@ impl LiveChat {
             PickerKeyEffect::Closed => self.picker = None,
             PickerKeyEffect::Chosen(value) if picker.command == CALLS_PICKER => {
                 self.picker = None;
-                self.view.open_call(&value);
+                self.view.show_call_in_full(&value);
             }
             PickerKeyEffect::Chosen(value) => {
                 let line = format!("/{} {value}", picker.command);

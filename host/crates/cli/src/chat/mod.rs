@@ -97,7 +97,7 @@ pub(super) async fn run_chat(args: ChatArgs) -> anyhow::Result<ExitStatus> {
         let (prompt, switch) = (prompt.take(), opened.switch.clone());
         let left = match is_plain {
             true => plain::run_plain(opened, commands, prompt, is_typed, &mut programs).await?,
-            false => live::run_live(opened, commands, prompt, &mut programs).await?,
+            false => live::run_live_chat(opened, commands, prompt, &mut programs).await?,
         };
         match left {
             ChatExit::Quit(exit) => return Ok(exit),
@@ -146,7 +146,7 @@ fn farewell_line(id: &str, cost_usd: f64) -> String {
 struct InterruptedTurnNotice {
     /// Line that describes the interrupted turn.
     text: String,
-    /// Whether the chat continues the turn without being asked.
+    /// Whether the chat continues the turn without asking the user first.
     continues: bool,
 }
 
@@ -179,13 +179,16 @@ fn interrupted_turn_notice(
 
 /// Warns once about each command template that cannot be used.
 fn warn_of_template_faults(commands: &CommandSet) {
-    let (environment, faults) = (environment::operator_environment(), commands.faults());
+    let (environment, faults) = (
+        environment::operator_environment(),
+        commands.template_faults(),
+    );
     for fault in faults.iter().take(MAX_FAULTS) {
         environment.warn_once(fault);
     }
     if let Some(n_more @ 1..) = faults.len().checked_sub(MAX_FAULTS) {
         let more = render::format_count(n_more as u64, "more template");
-        environment.warn_once(&format!("{more} not shown; /help lists all"));
+        environment.warn_once(&format!("{more} cannot be used; /help lists all of them"));
     }
 }
 
@@ -201,7 +204,7 @@ pub(super) async fn run_in_session(
     let left = if !has_terminal || !std::io::stdout().is_terminal() || is_dumb_terminal() {
         plain::run_plain(opened, commands, prompt, is_typed, programs).await?
     } else {
-        live::run_live(opened, commands, prompt, programs).await?
+        live::run_live_chat(opened, commands, prompt, programs).await?
     };
     Ok(match left {
         ChatExit::Quit(exit) => exit,
@@ -255,18 +258,20 @@ async fn choose_session(args: &ChatArgs, has_terminal: bool) -> anyhow::Result<O
     loop {
         let found = find(&wanted);
         match ask_which_session(&found, &paths.workspace, &wanted, missed.as_deref()).await {
-            Some(SessionPickAnswer::Of(id)) => return Ok(Some(id)),
+            Some(SessionChoiceAnswer::Of(id)) => return Ok(Some(id)),
             // If no session matches, keep the earlier list, so that its numbers still select the
             // sessions on the screen.
-            Some(SessionPickAnswer::Search(text)) if find(&text).is_empty() => missed = Some(text),
-            Some(SessionPickAnswer::Search(text)) => (wanted, missed) = (text, None),
-            Some(SessionPickAnswer::None) | None => return Ok(None),
+            Some(SessionChoiceAnswer::Search(text)) if find(&text).is_empty() => {
+                missed = Some(text)
+            }
+            Some(SessionChoiceAnswer::Search(text)) => (wanted, missed) = (text, None),
+            Some(SessionChoiceAnswer::None) | None => return Ok(None),
         }
     }
 }
 
-/// Answer to the question which session to continue.
-enum SessionPickAnswer {
+/// The person's answer to the question which session to continue.
+enum SessionChoiceAnswer {
     Of(String),
     None,
     /// Show only the sessions that contain this text.
@@ -282,31 +287,31 @@ async fn ask_which_session(
     workspace: &Path,
     wanted: &str,
     missed: Option<&str>,
-) -> Option<SessionPickAnswer> {
+) -> Option<SessionChoiceAnswer> {
     let now = rind_lib::clock::now_ms();
     let shown = found.len().min(MAX_OFFERED);
     let lines = found.iter().take(shown).enumerate().map(|(n, row)| {
         QuestionLine::new(format!("  {} ", n + 1))
-            .with_foreign_text(BOLD, &row.id)
+            .with_escaped_text(BOLD, &row.id)
             .with_text(" ")
-            .with_foreign_text(
+            .with_escaped_text(
                 DIM,
                 &render::session::describe_session_choice(row, workspace, now),
             )
     });
     let mut head = QuestionLine::new("").with_text("? which session, the last used first");
     if !wanted.is_empty() {
-        head = head.with_text(", with ").with_foreign_text(BOLD, wanted);
+        head = head.with_text(", with ").with_escaped_text(BOLD, wanted);
     }
     let n_more = found.len() - shown;
     let more = (n_more > 0).then(|| {
-        let words = format!("  … {n_more} more: type a word of one to find it");
+        let words = format!("  … {n_more} more: type a word of the session that you search");
         QuestionLine::new("").with_styled_text(DIM, &words)
     });
     let missed = missed.map(|text| {
         QuestionLine::new("")
             .with_styled_text(DIM, "  no session has the text ")
-            .with_foreign_text(DIM, text)
+            .with_escaped_text(DIM, text)
     });
     let keys = format!("[1-{shown}], a text to search, or [q]uit");
     let screen = QuestionScreen {
@@ -318,12 +323,12 @@ async fn ask_which_session(
     screen
         .ask_person(|line| match (line, line.parse::<usize>()) {
             ("", _) => None,
-            ("q" | "Q" | "/quit", _) => Some(SessionPickAnswer::None),
+            ("q" | "Q" | "/quit", _) => Some(SessionChoiceAnswer::None),
             (_, Ok(n)) if n <= shown => {
                 let row = found.get(n.checked_sub(1)?)?;
-                Some(SessionPickAnswer::Of(row.id.clone()))
+                Some(SessionChoiceAnswer::Of(row.id.clone()))
             }
-            (text, _) => Some(SessionPickAnswer::Search(text.to_owned())),
+            (text, _) => Some(SessionChoiceAnswer::Search(text.to_owned())),
         })
         .await
 }

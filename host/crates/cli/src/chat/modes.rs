@@ -18,8 +18,8 @@ const APPROVE_PLAN_AND_EDITS: &str = "accept";
 /// Switches to the next approval mode.
 pub(super) fn switch_mode(chat: &mut LiveChat) {
     let next = chat.switch.mode().next(chat.has_full_mode);
-    chat.switch.set(next);
-    let words = format!("mode {next}: {}", next.about());
+    chat.switch.set_mode(next);
+    let words = format!("mode {next}: {}", next.description());
     chat.view.say_line(style_text(DIM, words));
 }
 
@@ -58,8 +58,8 @@ pub(super) fn handle_plan_answer(chat: &mut LiveChat, answer: Option<TerminalAns
     if chat.worker.is_running() || chat.leaving.is_some() {
         return;
     }
-    chat.switch.set(mode);
-    let words = format!("mode {mode}: {}", mode.about());
+    chat.switch.set_mode(mode);
+    let words = format!("mode {mode}: {}", mode.description());
     chat.view.say_line(style_text(DIM, words));
     chat.view.show_user_text(CARRY_OUT_PLAN);
     chat.worker.start_turn(ChatPrompt {

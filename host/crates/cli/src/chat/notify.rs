@@ -44,7 +44,7 @@ impl ChatNotifier {
     /// Notifies the person, unless the terminal has the focus.
     pub(super) fn notify(&self, reason: NotifyReason) {
         if let Some(signal) = self.signal(reason) {
-            // Ignore the error: the chat detects without it that the terminal was closed.
+            // Ignore a write error: if the terminal was closed, the chat detects that elsewhere.
             let _ = tty::put_text(&signal);
         }
     }

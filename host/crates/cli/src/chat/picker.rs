@@ -8,19 +8,20 @@ use super::super::render::{BOLD, DIM, one_line, style_text};
 use super::editor::LineEditor;
 use super::keys::{KeyCode, KeyInput, TypedKey};
 
-/// Maximum number of entries that are shown at once.
+/// Maximum number of entries of the list that are shown at once.
 const MAX_SHOWN: usize = 10;
 
 /// Number of rows of the screen that the list does not use.
 const SPARE_ROWS: usize = 6;
 
-/// Maximum length of an entry that is shown, in characters.
+/// Maximum length of each text of an entry, in characters. The rest is cut off.
 const MAX_ENTRY_CHARS: usize = 200;
 
 /// Entry of a list from which a person chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PickerEntry {
-    /// Argument of the command that the choice runs, or the number of a tool call.
+    /// Argument of the command that runs when the person chooses this entry, or the number of a
+    /// tool call.
     pub(super) value: String,
     /// Short description.
     pub(super) about: String,
@@ -67,16 +68,16 @@ impl ChatPicker {
     }
 
     /// Selects the entry with this value, or the first entry if no entry has the value.
-    pub(super) fn select_value(&mut self, value: &str) {
+    pub(super) fn select_entry_with_value(&mut self, value: &str) {
         let at = self
-            .matching_entries()
+            .filter_matching_entries()
             .iter()
             .position(|entry| entry.value == value);
         self.chosen = at.unwrap_or(0);
     }
 
     /// Returns the entries that contain every typed word, ignoring case.
-    fn matching_entries(&self) -> Vec<&PickerEntry> {
+    fn filter_matching_entries(&self) -> Vec<&PickerEntry> {
         let query = self.query.full_text().to_lowercase();
         let words: Vec<&str> = query.split_whitespace().collect();
         let fits = |entry: &&PickerEntry| {
@@ -92,20 +93,20 @@ impl ChatPicker {
                 let letters = text.chars().filter(|letter| !letter.is_control());
                 letters
                     .take(MAX_ENTRY_CHARS)
-                    .for_each(|letter| self.query.type_letter(letter));
+                    .for_each(|letter| self.query.insert_typed_letter(letter));
                 self.chosen = 0;
                 return PickerKeyEffect::Stays;
             }
             KeyInput::Key(key) => *key,
             _ => return PickerKeyEffect::Stays,
         };
-        let n = self.matching_entries().len();
+        let n = self.filter_matching_entries().len();
         match (key.code, key.ctrl, key.alt) {
             (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'd'), true, _) => {
                 return PickerKeyEffect::Closed;
             }
             (KeyCode::Enter, ..) | (KeyCode::Char('o'), true, _) => {
-                let found = self.matching_entries();
+                let found = self.filter_matching_entries();
                 let chosen = found.get(self.chosen).map(|entry| entry.value.clone());
                 return chosen.map_or(PickerKeyEffect::Stays, PickerKeyEffect::Chosen);
             }
@@ -130,7 +131,7 @@ impl ChatPicker {
 
     /// Returns the rows of the list on a screen with `n_rows` rows.
     pub(super) fn rows(&self, n_rows: usize) -> Vec<String> {
-        let found = self.matching_entries();
+        let found = self.filter_matching_entries();
         let mut rows = vec![style_text(BOLD, self.title)];
         match &self.entries {
             None => rows.push(style_text(DIM, "  one moment …")),
@@ -212,7 +213,7 @@ mod tests {
     #[test]
     fn the_marked_entry_is_always_shown_and_no_text_reaches_the_terminal_as_it_is() {
         let mut picker = picker();
-        picker.select_value("model-20");
+        picker.select_entry_with_value("model-20");
         for n_rows in [0, 7, 12, 100] {
             let rows = bare_text(&picker.rows(n_rows).join("\n"));
             assert!(rows.contains("▸ model-20"), "{n_rows}: {rows}");

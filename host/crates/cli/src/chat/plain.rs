@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 use super::super::approve::{self, TerminalAnswer, TerminalQuestion};
 use super::super::attach;
-use super::super::command::{CommandCallResult, CommandSet, OpenSessionFacts, OwnerAction};
+use super::super::command::{CommandCallResult, CommandSet, OpenSessionFacts, SessionOwnerAction};
 use super::super::exit_code::ExitStatus;
 use super::super::open::OpenedSession;
 use super::super::programs::TurnFollowers;
@@ -28,7 +28,7 @@ use super::super::signals::ShutdownSignals;
 use super::super::telemetry::Telemetry;
 use super::super::terminal::{self, QUIET};
 use super::live::ChatExit;
-use super::read_ahead::{drop_typed_lines, read_lines, report_ignored_line};
+use super::read_ahead::{discard_typed_lines, read_lines, report_ignored_line};
 use super::slash::{is_command, permission_number};
 use super::worker::{ChatJobResult, ChatPrompt, ChatWorker};
 use rind_lib::agent::{Error, SteerHandle};
@@ -57,7 +57,7 @@ struct PlainChat {
     chosen_model: Option<String>,
     worker: ChatWorker,
     steering: SteerHandle,
-    /// Resources of MCP servers that a text can name.
+    /// Resources of MCP servers that a typed text can name.
     materials: SessionMaterials,
     approvals: Arc<SessionApprovals>,
     setup: OperatorSetup,
@@ -91,8 +91,8 @@ pub(super) async fn run_plain(
     if let Some(note) = &interrupted {
         render::print_warning(&note.text);
     }
-    commands.set_asker(opened.asker);
-    let facts = OpenSessionFacts::of(&session);
+    commands.set_question_asker(opened.asker);
+    let facts = OpenSessionFacts::from_session(&session);
     let cost_usd = facts.cost_usd();
     commands.set_open_session(facts);
     if is_typed || opened.is_dry_run || opened.switch.mode() != ApprovalMode::Ask {
@@ -131,19 +131,19 @@ pub(super) async fn run_plain(
         None => plain.show_prompt(),
     }
     while plain.leaving.is_none() {
-        plain.run_step(programs).await;
+        plain.handle_next_input(programs).await;
     }
     plain.leave_chat(programs).await
 }
 
 impl PlainChat {
-    async fn run_step(&mut self, programs: &mut TurnFollowers) {
+    async fn handle_next_input(&mut self, programs: &mut TurnFollowers) {
         let is_running = self.worker.is_running();
         tokio::select! {
             // Receive events before questions, so that a question is shown after the events that
             // led to it.
             biased;
-            () = self.ended.recv_signal() => self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted)),
+            () = self.ended.wait_for_signal() => self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted)),
             _ = self.interrupts.recv() => self.interrupt_job(),
             Some(event) = self.events.recv() => self.show_event(&event, programs),
             done = self.worker.next_job_result() => self.finish_job(done),
@@ -176,10 +176,10 @@ impl PlainChat {
             );
             self.show_prompt();
         } else if self.worker.is_running() {
-            if self.find_resources(text).is_none() {
+            if self.find_mentioned_resources(text).is_none() {
                 return;
             }
-            let images = self.find_images(text);
+            let images = self.load_mentioned_images(text);
             self.steering.steer_with(text, Source::Terminal, images);
             render::print_note(match self.worker.is_turn_running() {
                 true => "the model reads it before its next request",
@@ -192,11 +192,11 @@ impl PlainChat {
 
     fn run_turn(&mut self, text: String) {
         self.interrupted = None;
-        let Some(resources) = self.find_resources(&text) else {
+        let Some(resources) = self.find_mentioned_resources(&text) else {
             self.last = ExitStatus::Usage;
             return self.show_prompt();
         };
-        let images = self.find_images(&text);
+        let images = self.load_mentioned_images(&text);
         self.worker.start_turn(ChatPrompt {
             text,
             command: None,
@@ -207,7 +207,7 @@ impl PlainChat {
 
     /// Finds the resources of MCP servers that a text names. If the text cannot be sent, prints the
     /// reason and returns `None`.
-    fn find_resources(&self, text: &str) -> Option<Vec<ResourceMention>> {
+    fn find_mentioned_resources(&self, text: &str) -> Option<Vec<ResourceMention>> {
         let is_running = self.worker.is_running();
         let found =
             find_resource_mentions_in_line(text, &self.materials, self.is_typed, is_running);
@@ -217,7 +217,7 @@ impl PlainChat {
 
     /// Reads the images that a text names, and prints a line about each image. Reads no images if
     /// the text comes from a pipe, because anyone may have written the text.
-    fn find_images(&self, text: &str) -> Vec<Attachment> {
+    fn load_mentioned_images(&self, text: &str) -> Vec<Attachment> {
         if !self.is_typed {
             return Vec::new();
         }
@@ -276,24 +276,26 @@ impl PlainChat {
                 });
             }
             Ok(CommandCallResult::Nothing) => {}
-            Ok(CommandCallResult::Action(OwnerAction::Continue)) => self.worker.continue_turn(),
-            Ok(CommandCallResult::Action(OwnerAction::Quit)) => {
+            Ok(CommandCallResult::Action(SessionOwnerAction::Continue)) => {
+                self.worker.continue_turn()
+            }
+            Ok(CommandCallResult::Action(SessionOwnerAction::Quit)) => {
                 self.leaving = Some(ChatExit::Quit(ExitStatus::Done))
             }
-            Ok(CommandCallResult::Action(OwnerAction::Resume { id, .. })) => {
+            Ok(CommandCallResult::Action(SessionOwnerAction::Resume { id, .. })) => {
                 self.leaving = Some(ChatExit::Resume(id))
             }
-            Ok(CommandCallResult::Action(OwnerAction::New)) => {
+            Ok(CommandCallResult::Action(SessionOwnerAction::New)) => {
                 self.leaving = Some(ChatExit::New(self.chosen_model.take()));
             }
-            Ok(CommandCallResult::Action(OwnerAction::Reload)) => {
+            Ok(CommandCallResult::Action(SessionOwnerAction::Reload)) => {
                 self.leaving = Some(ChatExit::Reload(self.id.clone()));
             }
             // Print the text, because there may be no terminal whose clipboard could be used.
-            Ok(CommandCallResult::Action(OwnerAction::Copy(text))) => {
+            Ok(CommandCallResult::Action(SessionOwnerAction::Copy(text))) => {
                 render::answer_line(render::printable_prose(text.trim_end()));
             }
-            Ok(CommandCallResult::Action(OwnerAction::Model(name))) => {
+            Ok(CommandCallResult::Action(SessionOwnerAction::Model(name))) => {
                 let model = ModelSelection {
                     model: Some(name.clone()),
                     ..ModelSelection::default()
@@ -301,7 +303,7 @@ impl PlainChat {
                 match model::select_model_in_session(&self.setup, &model) {
                     Ok(selected) => {
                         render::print_note(&format!(
-                            "model from the next turn on: {}",
+                            "the next turns use the model {}",
                             selected.model
                         ));
                         self.worker.commands().set_open_session_model(&selected);
@@ -321,7 +323,7 @@ impl PlainChat {
         if self.leaving.is_some() || self.worker.is_running() {
             return;
         }
-        let waiting = self.steering.take_all();
+        let waiting = self.steering.take_queued_texts();
         if !waiting.is_empty() {
             let texts: Vec<String> = waiting.into_iter().map(|input| input.text).collect();
             return self.run_turn(texts.join("\n\n"));
@@ -350,7 +352,7 @@ impl PlainChat {
                     );
                 }
                 if outcome.summary.stop != StopReason::Done {
-                    for input in self.steering.take_all() {
+                    for input in self.steering.take_queued_texts() {
                         render::print_warning(&format!("not sent: {}", input.text));
                     }
                 }
@@ -444,7 +446,7 @@ impl PlainChat {
                 let size = terminal::terminal_size();
                 let rows;
                 (rows, is_cut) = match is_whole {
-                    true => (screen.all_rows(size), false),
+                    true => (screen.build_all_rows(size), false),
                     false => screen.screen_rows(size),
                 };
                 is_seen |= !is_cut;
@@ -465,9 +467,9 @@ impl PlainChat {
                     drop(open);
                     return self.interrupt_job();
                 }
-                () = self.ended.recv_signal() => {
+                () = self.ended.wait_for_signal() => {
                     self.leaving = Some(ChatExit::Quit(ExitStatus::Interrupted));
-                    break asked.question.reply_without_person("the chat was closed");
+                    break asked.question.answer_without_user("the chat was closed");
                 }
                 Some(event) = self.events.recv() => {
                     self.telemetry.handle_event(&event);
@@ -477,7 +479,7 @@ impl PlainChat {
                 () = tokio::time::sleep_until(opens.unwrap_or_else(tokio::time::Instant::now)), if opens.is_some() => {
                     // Drop lines that were typed before the question and arrive late because this
                     // process was not scheduled, and wait again.
-                    if drop_typed_lines(&mut self.lines) {
+                    if discard_typed_lines(&mut self.lines) {
                         opens = Some(tokio::time::Instant::now() + QUIET);
                         continue;
                     }
@@ -487,7 +489,7 @@ impl PlainChat {
                     write_immediately(screen.prompt_text(!is_seen));
                 }
                 line = self.lines.recv() => match line {
-                    None => break asked.question.reply_without_person(""),
+                    None => break asked.question.answer_without_user(""),
                     Some(line) if opens.is_some() => {
                         report_ignored_line(&line);
                         opens = Some(tokio::time::Instant::now() + QUIET);
@@ -543,7 +545,7 @@ impl PlainChat {
                 biased;
                 // Exit at once at a second signal, in case closing the session hangs.
                 _ = self.interrupts.recv() => std::process::exit(130),
-                () = kills.recv_signal() => std::process::exit(130),
+                () = kills.wait_for_signal() => std::process::exit(130),
                 Some(event) = self.events.recv() => self.show_event(&event, programs),
                 done = self.worker.next_job_result() => match done {
                     Some(ChatJobResult::Closed(closed)) => break closed,
@@ -559,7 +561,7 @@ impl PlainChat {
         }
         self.renderer.finish_turn();
         self.telemetry.finish_export().await;
-        for input in self.steering.take_all() {
+        for input in self.steering.take_queued_texts() {
             render::print_warning(&format!("not sent: {}", input.text));
         }
         closed?;

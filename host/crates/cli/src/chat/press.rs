@@ -42,7 +42,7 @@ impl LiveChat {
             KeyInput::Key(_) | KeyInput::Paste(_) => {}
         }
         if self.leaving.is_some() {
-            return self.keep_typed_key(input);
+            return self.append_key_to_text(input);
         }
         if self.question.is_some() {
             return self.handle_question_key(input);
@@ -64,23 +64,25 @@ impl LiveChat {
             self.is_dropped = was_dropped;
         }
         match (key.code, key.ctrl, key.alt, key.shift) {
-            (KeyCode::Char('c'), true, ..) => self.interrupt_job(),
+            (KeyCode::Char('c'), true, ..) => self.handle_ctrl_c(),
             (KeyCode::Char('d'), true, ..) if self.editor.is_empty() => {
                 self.leaving = Some(ChatExit::Quit(ExitStatus::Done));
             }
             // Ignore an Enter that was probably meant for a question that has just closed. The text
             // stays in the editor, and a second Enter sends it.
-            (KeyCode::Enter, false, false, false) if self.is_late_enter() => {}
+            (KeyCode::Enter, false, false, false) if self.is_enter_for_closed_question() => {}
             (KeyCode::Enter, false, false, false)
                 if self.menu.accepts_enter(self.editor.text_before_cursor()) =>
             {
                 return self.accept_completion();
             }
-            (KeyCode::Enter, false, false, false) => self.enter_line(),
+            (KeyCode::Enter, false, false, false) => self.submit_line(),
             (KeyCode::Tab, false, false, true) => return modes::switch_mode(self),
             (KeyCode::Tab, false, false, false)
-                if !self.menu.changes_line(self.editor.text_before_cursor())
-                    && self.complete_at_server() =>
+                if !self
+                    .menu
+                    .would_change_line(self.editor.text_before_cursor())
+                    && self.request_server_completion() =>
             {
                 return;
             }
@@ -92,7 +94,9 @@ impl LiveChat {
             {
                 return self.complete_shell_word();
             }
-            (KeyCode::Tab, false, false, false) if self.worker.is_running() => self.send_line(true),
+            (KeyCode::Tab, false, false, false) if self.worker.is_running() => {
+                self.send_editor_text(true)
+            }
             (KeyCode::Up | KeyCode::Down, false, false, false) if !self.menu.is_empty() => {
                 return self.menu.move_selection(key.code == KeyCode::Up);
             }
@@ -117,7 +121,7 @@ impl LiveChat {
             }
             (KeyCode::Down, false, false, false) | (KeyCode::Char('n'), true, false, false) => {
                 if !self.editor.move_line(false)
-                    && let Some(pieces) = self.history.newer_history_text()
+                    && let Some(pieces) = self.history.move_to_newer_text()
                 {
                     self.editor.set_pieces(&pieces);
                 }
@@ -168,13 +172,14 @@ impl LiveChat {
                 .is_ok_and(|call| commands.is_built_in(&call));
         if is_whole {
             self.menu = CompletionMenu::default();
-            self.enter_line();
+            self.submit_line();
             self.propose_completions();
         }
     }
 
-    /// Adds a key that is pressed while the chat ends to the typed text, so that it is not lost.
-    pub(super) fn keep_typed_key(&mut self, input: KeyInput) {
+    /// Adds a key that is pressed while the chat is ending to the typed text, so that the key is
+    /// not lost.
+    pub(super) fn append_key_to_text(&mut self, input: KeyInput) {
         match input {
             KeyInput::Paste(text) => self.editor.paste_text(&text),
             KeyInput::Key(TypedKey {
@@ -182,11 +187,11 @@ impl LiveChat {
                 ctrl: false,
                 alt: false,
                 ..
-            }) => self.editor.type_letter(letter),
+            }) => self.editor.insert_typed_letter(letter),
             KeyInput::Key(TypedKey {
                 code: KeyCode::Enter,
                 ..
-            }) if !self.editor.is_empty() => self.editor.type_letter('\n'),
+            }) if !self.editor.is_empty() => self.editor.insert_typed_letter('\n'),
             _ => {}
         }
     }
@@ -195,15 +200,15 @@ impl LiveChat {
         match attach::pasted_path_to_mention(text) {
             Some(named) => named
                 .chars()
-                .for_each(|letter| self.editor.type_letter(letter)),
+                .for_each(|letter| self.editor.insert_typed_letter(letter)),
             None => self.editor.paste_text(text),
         }
         self.propose_completions();
     }
 
-    /// Whether an Enter was probably meant for a question that has just closed, because the text is
-    /// only an answer.
-    fn is_late_enter(&self) -> bool {
+    /// Whether Enter was probably pressed for a question that has just closed: the typed text is
+    /// only an answer to a question.
+    fn is_enter_for_closed_question(&self) -> bool {
         let is_recent = self.closed.is_some_and(|at| at.elapsed() < QUIET);
         is_recent && is_answer_text(&self.editor.full_text())
     }
@@ -221,7 +226,7 @@ impl LiveChat {
             _ => return,
         };
         match (key.code, key.ctrl) {
-            (KeyCode::Char('c'), true) => self.interrupt_job(),
+            (KeyCode::Char('c'), true) => self.handle_ctrl_c(),
             // Return to the question if Esc is pressed on a page of details.
             (KeyCode::Esc, _) if self.question.as_mut().is_some_and(OpenQuestion::close_page) => {}
             (KeyCode::Esc, _) => self.decline_question(),
@@ -235,7 +240,7 @@ impl LiveChat {
     }
 
     fn answer_question(&mut self) {
-        let room = self.terminal_room();
+        let room = self.available_question_space();
         let line = self.answer.full_text();
         let is_turn = self.worker.is_turn_running();
         let Some(question) = &mut self.question else {
@@ -297,7 +302,7 @@ impl LiveChat {
         }
     }
 
-    pub(super) fn enter_line(&mut self) {
+    pub(super) fn submit_line(&mut self) {
         let text = self.editor.full_text();
         let line = text.trim();
         if is_command(line) && !text.starts_with(' ') {
@@ -326,13 +331,13 @@ impl LiveChat {
         // A backslash at the end of a line continues it, as in a shell.
         if self.editor.text_before_cursor() == text && text.ends_with('\\') {
             apply_editing_key(&mut self.editor, TypedKey::plain_key(KeyCode::Backspace));
-            return self.editor.type_letter('\n');
+            return self.editor.insert_typed_letter('\n');
         }
-        self.send_line(false);
+        self.send_editor_text(false);
     }
 
     /// Handles Ctrl-C: interrupts the turn or command, clears the typed text, or quits the chat.
-    fn interrupt_job(&mut self) {
+    fn handle_ctrl_c(&mut self) {
         let is_second = self
             .interrupted
             .is_some_and(|at| at.elapsed() < MAX_DOUBLE_PRESS);
@@ -375,7 +380,7 @@ impl LiveChat {
         let is_new = self.worker.interrupt();
         if is_new {
             self.interrupted = Some(Instant::now());
-            self.withdraw_waiting_texts();
+            self.return_waiting_texts();
         }
         is_new
     }
@@ -390,7 +395,7 @@ impl LiveChat {
             return;
         }
         let now = self.editor.pieces();
-        if let Some(pieces) = self.history.older_history_text(&now) {
+        if let Some(pieces) = self.history.move_to_older_text(&now) {
             self.editor.set_pieces(&pieces);
         }
     }
@@ -405,9 +410,11 @@ pub(super) fn is_answer_text(text: &str) -> bool {
 /// Applies a key to the text in an editor. Returns whether the key had an effect.
 pub(super) fn apply_editing_key(editor: &mut super::editor::LineEditor, key: TypedKey) -> bool {
     match (key.code, key.ctrl, key.alt) {
-        (KeyCode::Char(letter), false, false) => editor.type_letter(letter),
-        (KeyCode::Enter, ..) | (KeyCode::Char('j'), true, false) => editor.type_letter('\n'),
-        (KeyCode::Tab, false, false) => editor.type_letter('\t'),
+        (KeyCode::Char(letter), false, false) => editor.insert_typed_letter(letter),
+        (KeyCode::Enter, ..) | (KeyCode::Char('j'), true, false) => {
+            editor.insert_typed_letter('\n')
+        }
+        (KeyCode::Tab, false, false) => editor.insert_typed_letter('\t'),
         (KeyCode::Backspace, false, false) | (KeyCode::Char('h'), true, false) => {
             editor.delete_range(CursorTarget::Left)
         }

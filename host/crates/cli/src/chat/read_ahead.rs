@@ -39,7 +39,7 @@ pub(super) fn report_ignored_line(line: &str) {
 }
 
 /// Drops and reports the lines that were typed so far. Returns whether there were any.
-pub(super) fn drop_typed_lines(lines: &mut Receiver<String>) -> bool {
+pub(super) fn discard_typed_lines(lines: &mut Receiver<String>) -> bool {
     let mut has_any = false;
     while let Ok(line) = lines.try_recv() {
         report_ignored_line(&line);
@@ -55,11 +55,11 @@ mod tests {
     #[test]
     fn lines_that_were_read_before_a_question_could_be_are_all_ignored() {
         let (sender, mut lines) = mpsc::channel(MAX_AHEAD);
-        assert!(!drop_typed_lines(&mut lines));
+        assert!(!discard_typed_lines(&mut lines));
         for line in ["y", "always"] {
             sender.try_send(line.to_owned()).unwrap();
         }
-        assert!(drop_typed_lines(&mut lines));
-        assert!(!drop_typed_lines(&mut lines) && lines.is_empty());
+        assert!(discard_typed_lines(&mut lines));
+        assert!(!discard_typed_lines(&mut lines) && lines.is_empty());
     }
 }

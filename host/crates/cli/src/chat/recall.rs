@@ -5,7 +5,7 @@ use super::editor::LineEditor;
 use super::keys::{KeyCode, KeyInput, TypedKey};
 use super::live::LiveChat;
 
-/// Maximum number of searched letters that are shown.
+/// Maximum number of typed search letters that are shown.
 const MAX_SEARCH_CHARS: usize = 60;
 
 /// An open search of the history.
@@ -91,7 +91,7 @@ fn find_in_history(chat: &mut LiveChat, letters: String, before: Option<usize>) 
             search.at = Some(at);
             chat.editor.set_pieces(&pieces);
         }
-        // Stay at the oldest text if there is no older match.
+        // Keep showing the oldest match if no older text matches.
         None if before.is_some() => {}
         None => {
             search.at = None;

@@ -11,10 +11,11 @@ use rind_lib::host::{ListedResource, SessionMaterials};
 /// Maximum number of resources that are proposed for one text.
 const MAX_PROPOSED: usize = 50;
 
-/// Resources of the session's MCP servers, and a text that waits for its resources.
+/// Resources of the session's MCP servers, and a typed text that is sent once the resources that it
+/// mentions have been fetched.
 pub(super) struct ChatResources {
     pub(super) materials: SessionMaterials,
-    /// Resources of each server, by the server's name. A list is empty until its server has
+    /// Resources of each MCP server, by the server's name. The list is empty until the server has
     /// answered.
     listed: HashMap<String, Vec<ListedResource>>,
     /// The text that is sent once its resources have been fetched.
@@ -35,8 +36,8 @@ impl ChatResources {
         server_names(&self.materials)
     }
 
-    /// Returns the server that the word at the cursor names, if the server was not asked for its
-    /// resources yet. Marks the server as asked.
+    /// Returns the MCP server that the word `begun` at the cursor names, if the server was not
+    /// asked for its resources yet. Marks the server as asked.
     pub(super) fn begin_listing(&mut self, begun: &str) -> Option<String> {
         let (server, _) = begun.split_once(':')?;
         let is_new = !self.listed.contains_key(server);
@@ -61,8 +62,8 @@ impl ChatResources {
         self.listed.clear();
     }
 
-    /// Proposes completions for the rest of a word after `@`. The rest begins at byte `start` of
-    /// the text.
+    /// Proposes completions for a word that begins with `@`. `begun` is the typed part after the
+    /// `@`, and begins at byte `start` of the text.
     pub(super) fn complete_word(&self, begun: &str, start: usize) -> Vec<LineCompletion> {
         let Some((server, begun)) = begun.split_once(':') else {
             let servers = self.servers().into_iter();

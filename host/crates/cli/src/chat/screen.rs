@@ -15,7 +15,8 @@ use super::tty;
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?2026l";
 
-/// Rows that are redrawn below the finished lines.
+/// Bottom rows of the chat, which are redrawn in place. The finished lines above them stay as they
+/// were printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScreenRegion {
     pub(super) rows: Vec<String>,
@@ -29,7 +30,7 @@ pub(super) struct ChatScreen {
     has_color: bool,
     /// Region as it was last drawn; `None` if the content of the screen is unknown.
     drawn: Option<ScreenRegion>,
-    /// Row of the region in which the terminal's cursor is.
+    /// Row of the drawn region in which the terminal's cursor is now.
     at: usize,
 }
 
@@ -61,7 +62,8 @@ impl ChatScreen {
         (self.drawn, self.at) = (None, 0);
     }
 
-    /// Writes finished lines above the region, and draws the region.
+    /// Writes finished lines above the region (the rows at the bottom that are redrawn), and draws
+    /// the region.
     pub(super) fn draw_region(
         &mut self,
         finished: &[String],
@@ -97,7 +99,7 @@ impl ChatScreen {
         let mut text = String::with_capacity(256);
         text.push_str(BEGIN);
         text.push('\r');
-        move_up(&mut text, self.at);
+        append_cursor_up(&mut text, self.at);
         let is_erased = !is_known || !finished.is_empty() || region.rows.is_empty();
         if is_erased {
             text.push_str("\x1b[J");
@@ -124,7 +126,7 @@ impl ChatScreen {
         self.at = last;
         if let Some((row, column)) = region.cursor {
             text.push('\r');
-            move_up(&mut text, last.saturating_sub(row));
+            append_cursor_up(&mut text, last.saturating_sub(row));
             if column > 0 {
                 let _ = write!(text, "\x1b[{column}C");
             }
@@ -162,7 +164,7 @@ impl ChatScreen {
     }
 }
 
-fn move_up(text: &mut String, n_rows: usize) {
+fn append_cursor_up(text: &mut String, n_rows: usize) {
     if n_rows > 0 {
         let _ = write!(text, "\x1b[{n_rows}A");
     }

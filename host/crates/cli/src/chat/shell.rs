@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::input::fence_input;
 use rind_lib::point::caller::Caller;
-use rind_lib::tool::builtin::{Bash, Commands, MAX_BASH_DEADLINE_SECONDS};
+use rind_lib::tool::builtin::{Bash, CommandEnvironment, MAX_BASH_DEADLINE_SECONDS};
 use rind_lib::tool::live::LiveOutputs;
 use rind_lib::tool::workspace::Workspace;
 use rind_lib::tool::{Tool, ToolCtx};
@@ -20,10 +20,11 @@ use rind_lib::tool::{Tool, ToolCtx};
 /// Maximum size of the part of a command's output that is sent to the model, in bytes.
 const MAX_MODEL_OUTPUT_BYTES: usize = 32 << 10;
 
-/// Call id that identifies the output of the running command.
+/// Id under which the output of the running shell command is kept, in place of the id of a tool
+/// call.
 const SHELL_CALL_ID: &str = "!";
 
-/// Output of a shell command that has ended.
+/// Result of a shell command of the chat that has ended.
 pub(super) struct ShellResult {
     pub(super) command: String,
     pub(super) output: String,
@@ -38,7 +39,7 @@ pub(super) struct ChatShell {
     ran: UnboundedReceiver<ShellResult>,
     /// Output of the command that runs.
     live: LiveOutputs,
-    /// Outputs that are sent to the model with the next text.
+    /// Outputs of ended commands, which are sent to the model with the user's next text.
     untold: Vec<String>,
 }
 
@@ -51,7 +52,7 @@ struct RunningShell {
 }
 
 impl ChatShell {
-    pub(super) fn new(workspace: &std::path::Path, commands: Commands) -> Self {
+    pub(super) fn new(workspace: &std::path::Path, commands: CommandEnvironment) -> Self {
         let (ended, ran) = mpsc::unbounded_channel();
         let workspace = Workspace::open(workspace).map_err(|error| error.to_string());
         Self {
@@ -64,7 +65,8 @@ impl ChatShell {
         }
     }
 
-    /// Runs a line that begins with `!`.
+    /// Runs the shell command in a typed line that begins with `!`, or with `!!` to withhold the
+    /// output from the model.
     ///
     /// # Errors
     /// The command cannot be run; the error is the reason.
@@ -128,7 +130,8 @@ impl ChatShell {
         running.map(|running| running.cancel.cancel()).is_some()
     }
 
-    /// Waits until the running command ends, and queues its output for the model.
+    /// Waits until the running shell command ends. Queues its output, which is sent to the model
+    /// with the user's next text, unless the command was typed with `!!`.
     pub(super) async fn wait_until_shell_ended(&mut self) -> ShellResult {
         let Some(ran) = self.ran.recv().await else {
             return std::future::pending().await;
@@ -156,7 +159,7 @@ impl ChatShell {
         std::mem::take(&mut self.untold)
     }
 
-    /// Puts output back into the queue that was taken from it but did not reach the model.
+    /// Puts output that was taken from the queue, but did not reach the model, back to its front.
     pub(super) fn requeue_output(&mut self, untold: Vec<String>) {
         self.untold.splice(0..0, untold);
     }

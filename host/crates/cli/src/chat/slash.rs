@@ -3,7 +3,7 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-use super::super::command::{CommandCallResult, OwnerAction, split_command};
+use super::super::command::{CommandCallResult, SessionOwnerAction, split_command};
 use super::super::exit_code::ExitStatus;
 use super::super::render::{
     BOLD, DIM, WARN, format_count, one_line, printable_prose, style_text, warning_text,
@@ -106,19 +106,19 @@ pub(super) fn finish_command(chat: &mut LiveChat, outcome: anyhow::Result<Comman
             });
         }
         Ok(CommandCallResult::Nothing) => {}
-        Ok(CommandCallResult::Action(OwnerAction::Continue)) => chat.worker.continue_turn(),
-        Ok(CommandCallResult::Action(OwnerAction::Quit)) => {
+        Ok(CommandCallResult::Action(SessionOwnerAction::Continue)) => chat.worker.continue_turn(),
+        Ok(CommandCallResult::Action(SessionOwnerAction::Quit)) => {
             chat.leaving = Some(ChatExit::Quit(ExitStatus::Done))
         }
-        Ok(CommandCallResult::Action(OwnerAction::Model(name))) => choose_model(chat, name),
-        Ok(CommandCallResult::Action(OwnerAction::New)) => {
+        Ok(CommandCallResult::Action(SessionOwnerAction::Model(name))) => choose_model(chat, name),
+        Ok(CommandCallResult::Action(SessionOwnerAction::New)) => {
             chat.leaving = Some(ChatExit::New(chat.chosen_model.take()));
         }
-        Ok(CommandCallResult::Action(OwnerAction::Reload)) => {
+        Ok(CommandCallResult::Action(SessionOwnerAction::Reload)) => {
             chat.leaving = Some(ChatExit::Reload(chat.id.to_string()));
         }
-        Ok(CommandCallResult::Action(OwnerAction::Copy(text))) => copy_text(chat, &text),
-        Ok(CommandCallResult::Action(OwnerAction::Resume { id, text })) => {
+        Ok(CommandCallResult::Action(SessionOwnerAction::Copy(text))) => copy_text(chat, &text),
+        Ok(CommandCallResult::Action(SessionOwnerAction::Resume { id, text })) => {
             chat.view.say_line(style_text(DIM, one_line(&text, 400)));
             chat.leaving = Some(ChatExit::Resume(id));
         }
@@ -149,14 +149,14 @@ fn choose_model(chat: &mut LiveChat, name: String) {
     };
     match model::select_model_in_session(&chat.setup, &model) {
         Ok(selected) => {
-            let words = format!("model from the next turn on: {}", selected.model);
+            let words = format!("the next turns use the model {}", selected.model);
             chat.view.say_line(style_text(DIM, printable_prose(&words)));
             chat.view.status.set_model(&selected);
             chat.worker.commands().set_open_session_model(&selected);
             chat.chosen_model = Some(name);
             let asked = selected.model.clone();
             chat.worker.set_model(selected);
-            chat.check_model(asked);
+            chat.check_model_name(asked);
         }
         Err(error) => chat
             .view

@@ -33,7 +33,7 @@ impl CompactionThreshold {
 
     fn window_tokens(&self, model: &str) -> Option<u64> {
         let provider = self.provider.as_ref()?;
-        self.compact.threshold(&provider.profile(model))
+        self.compact.compaction_threshold(&provider.profile(model))
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) struct ChatStatus {
     switch: ModeSwitch,
     /// Whether tool calls are only described, but not run.
     is_dry_run: bool,
-    /// Plugins that delayed text of the model in the last turn.
+    /// Plugins whose hooks delayed the display of the model's text in the last turn.
     holding: BTreeSet<String>,
     n_left_out: usize,
     n_skills_left_out: usize,
@@ -87,13 +87,13 @@ impl ChatStatus {
     }
 
     /// Whether the status line shows an elapsed time, which must be redrawn.
-    pub(super) fn has_clock(&self) -> bool {
-        !self.background.running().is_empty()
+    pub(super) fn shows_elapsed_time(&self) -> bool {
+        !self.background.running_commands().is_empty()
     }
 
     /// Describes the commands in the background; empty if none runs.
-    fn background_text(&self) -> String {
-        let running = self.background.running();
+    fn background_commands_text(&self) -> String {
+        let running = self.background.running_commands();
         let word = |command: &Arc<BackgroundCommand>| {
             let clock = format_clock(command.age().as_secs());
             format!("{} {clock}", command.id())
@@ -106,7 +106,7 @@ impl ChatStatus {
     }
 
     /// Describes the approval mode in a few words.
-    pub(super) fn mode_text(&self) -> String {
+    pub(super) fn approval_mode_text(&self) -> String {
         let dry_run = if self.is_dry_run { " · dry run" } else { "" };
         match self.switch.mode() {
             ApprovalMode::Full => format!("full: nothing is asked{dry_run}"),
@@ -187,8 +187,8 @@ impl ChatStatus {
             _ => WARN,
         };
         let mut line = style_text(DIM, format_args!("{} · ", self.model));
-        line.push_str(&style_text(style, self.mode_text()));
-        let background = self.background_text();
+        line.push_str(&style_text(style, self.approval_mode_text()));
+        let background = self.background_commands_text();
         if !background.is_empty() {
             line.push_str(&style_text(WARN, format_args!(" · {background}")));
         }

@@ -122,7 +122,7 @@ impl RawTerminal {
     }
 
     /// Returns whether the background is light; `None` if the terminal has not reported its color.
-    pub(super) fn background(&self) -> Option<bool> {
+    pub(super) fn has_light_background(&self) -> Option<bool> {
         self.keys.early.iter().find_map(|input| match input {
             KeyInput::Background(is_light) => Some(*is_light),
             _ => None,
@@ -130,15 +130,15 @@ impl RawTerminal {
     }
 
     /// Pauses the reader thread, and returns all unread input without waiting.
-    pub(super) fn drain_key_inputs(&mut self) -> Vec<KeyInput> {
+    pub(super) fn take_pending_key_inputs(&mut self) -> Vec<KeyInput> {
         self.turn.is_paused.store(true, Ordering::Release);
         let reading = lock(&self.turn.reading);
         let mut inputs = std::mem::take(&mut self.keys.early);
         while let Ok(bytes) = self.keys.read.try_recv() {
             inputs.extend(self.keys.decoder.feed_bytes(&bytes));
         }
-        while has_input(Timespec::default())
-            && let Some(bytes) = read_bytes()
+        while wait_for_terminal_input(Timespec::default())
+            && let Some(bytes) = read_terminal_bytes()
         {
             inputs.extend(self.keys.decoder.feed_bytes(&bytes));
         }
@@ -166,10 +166,10 @@ impl KeyReader {
         while !self.early.contains(&KeyInput::Answered) {
             let left = until.saturating_duration_since(std::time::Instant::now());
             let patience = Timespec::try_from(left).unwrap_or_default();
-            if left.is_zero() || !has_input(patience) {
+            if left.is_zero() || !wait_for_terminal_input(patience) {
                 break;
             }
-            let Some(bytes) = read_bytes() else {
+            let Some(bytes) = read_terminal_bytes() else {
                 break;
             };
             self.early.extend(self.decoder.feed_bytes(&bytes));
@@ -221,8 +221,8 @@ fn read_keys(turn: &TerminalReadLock, keys: &UnboundedSender<Vec<u8>>) {
         }
         let _reading = lock(&turn.reading);
         let is_ours = !turn.is_paused.load(Ordering::Acquire);
-        if is_ours && has_input(PATIENCE) {
-            match read_bytes() {
+        if is_ours && wait_for_terminal_input(PATIENCE) {
+            match read_terminal_bytes() {
                 Some(bytes) => drop(keys.send(bytes)),
                 None => return,
             }
@@ -231,7 +231,7 @@ fn read_keys(turn: &TerminalReadLock, keys: &UnboundedSender<Vec<u8>>) {
 }
 
 /// Reads available bytes; `None` after the terminal was closed.
-fn read_bytes() -> Option<Vec<u8>> {
+fn read_terminal_bytes() -> Option<Vec<u8>> {
     let mut bytes = vec![0; MAX_READ_BYTES];
     loop {
         match rustix::io::read(std::io::stdin(), &mut bytes) {
@@ -281,7 +281,7 @@ pub(super) fn put_text(text: &str) -> std::io::Result<()> {
     stdout.flush()
 }
 
-fn has_input(patience: Timespec) -> bool {
+fn wait_for_terminal_input(patience: Timespec) -> bool {
     let stdin = std::io::stdin();
     let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
     poll(&mut wanted, Some(&patience)).is_ok_and(|n_ready| n_ready > 0)

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::super::render::command_end::CommandOutputEnd;
+use super::super::render::command_end::CommandOutputTail;
 use super::super::render::markdown::render_rows;
 use super::super::render::plain::PlainTurnView;
 use super::super::render::steps::{self, CallOutcomeText, WHY_WIDTH};
@@ -20,7 +20,7 @@ use super::calls::{self, EndedCalls, RunningCall};
 use super::diff::FileChangeDiffs;
 use super::editor::FIRST_ROW_PREFIX;
 use super::status::ChatStatus;
-use rind_lib::agent::{partial_answer, remaining_output};
+use rind_lib::agent::{find_unshown_output, unfinished_answer};
 use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::{Message, Role, ToolCall, ToolResult};
 use rind_lib::point::payload::{StopReason, TurnSummary};
@@ -33,7 +33,8 @@ fn has_call_failed(messages: &[Message], call: &str) -> bool {
     results.any(|result| result.call_id == call && result.is_error)
 }
 
-/// Maximum number of rows that are shown each time the person opens a call.
+/// Maximum number of rows that are printed each time the person expands a tool call, and of the
+/// lines of a shell command's output that are printed.
 const MAX_OPENED_LINES: usize = 400;
 
 /// Duration of a wait, in milliseconds, after which its reason is shown.
@@ -61,7 +62,7 @@ pub(super) struct ChatView {
     answers: Vec<String>,
     /// Last text of this turn that was added to the finished lines as an answer, complete or not.
     flushed: String,
-    /// Reason for the current wait, and the time at which the wait began.
+    /// Reason for which the turn waits now, and the time at which the wait began.
     waiting: Option<(String, Instant)>,
     /// The calls that run.
     calls: HashMap<TurnPart, RunningCall>,
@@ -69,10 +70,10 @@ pub(super) struct ChatView {
     live: LiveOutputs,
     /// The subagents that run.
     agents: RunningAgents,
-    /// The calls of this turn as the model made them, by their ids.
+    /// Tool calls of this turn as the model made them, by their ids.
     made: HashMap<String, ToolCall>,
-    /// Number of the call that was opened last, and the number of its lines that were shown; `None`
-    /// if all of them were shown.
+    /// Number of the tool call that the person opened last, and how many of its rows were shown so
+    /// far; `None` if all rows were shown.
     opened: Option<(String, usize)>,
     /// Ended calls, which the person can open.
     pub(super) ended: EndedCalls,
@@ -99,22 +100,22 @@ impl ChatView {
         }
     }
 
-    pub(super) fn resize_view(&mut self, columns: usize) {
+    pub(super) fn set_view_width(&mut self, columns: usize) {
         self.columns = columns;
     }
 
-    /// Removes and returns the lines that were finished since the last call.
+    /// Removes and returns the rows that became final since the last call of this function.
     pub(super) fn take_finished_rows(&mut self) -> Vec<String> {
         std::mem::take(&mut self.finished)
     }
 
     pub(super) fn say_line(&mut self, line: impl Into<String>) {
-        self.separate_line_kinds(FinishedLineKind::Line);
+        self.insert_separating_row(FinishedLineKind::Line);
         self.put_line(&line.into());
     }
 
     /// Adds a blank row if the last line is of another kind than the next.
-    fn separate_line_kinds(&mut self, kind: FinishedLineKind) {
+    fn insert_separating_row(&mut self, kind: FinishedLineKind) {
         let before = std::mem::replace(&mut self.kind, kind);
         if before != kind {
             self.finished.push(String::new());
@@ -123,7 +124,7 @@ impl ChatView {
 
     fn add_answer(&mut self, rows: Vec<String>) {
         if !rows.is_empty() {
-            self.separate_line_kinds(FinishedLineKind::Answer);
+            self.insert_separating_row(FinishedLineKind::Answer);
             self.finished.extend(rows);
         }
     }
@@ -137,7 +138,7 @@ impl ChatView {
     pub(super) fn show_user_text(&mut self, text: &str) {
         let text = printable_prose(text.trim_end());
         self.plain.begin_turn();
-        self.separate_line_kinds(FinishedLineKind::Said);
+        self.insert_separating_row(FinishedLineKind::Said);
         for (n, line) in text.lines().enumerate() {
             let mark = if n == 0 { FIRST_ROW_PREFIX } else { "  " };
             let line = line.replace('\t', "    ");
@@ -163,7 +164,7 @@ impl ChatView {
                         let row =
                             steps::earlier_call_row(call, has_call_failed(messages, &call.id));
                         self.say_line(
-                            row.then_text(DIM, &steps::summarize_call_arguments(call))
+                            row.append_styled_text(DIM, &steps::summarize_call_arguments(call))
                                 .into_line(),
                         );
                     }
@@ -175,7 +176,7 @@ impl ChatView {
 
     /// Returns the rows that are redrawn: the unfinished answer, running calls and subagents, and
     /// the current wait.
-    pub(super) fn live_rows(&self) -> Vec<String> {
+    pub(super) fn redrawn_rows(&self) -> Vec<String> {
         let mut rows = self.stream.tail_rows(self.columns);
         if rows.first().is_some_and(|row| !row.is_empty()) && self.kind != FinishedLineKind::Answer
         {
@@ -208,12 +209,12 @@ impl ChatView {
             } => {
                 let row = steps::tool_call_row(0, call, plugin, by);
                 let mut line = row
-                    .then_text(DIM, &steps::summarize_call_arguments(call))
+                    .append_styled_text(DIM, &steps::summarize_call_arguments(call))
                     .into_line();
                 if !stamped.is_main() {
                     line = format!("  {} {line}", style_text(DIM, &stamped.agent));
                 }
-                if let Some(part) = TurnPart::part_above(stamped, |_| true) {
+                if let Some(part) = TurnPart::enclosing_part(stamped, |_| true) {
                     let running = RunningCall::new(&stamped.agent, call.clone(), line);
                     self.calls.insert(part, running);
                 }
@@ -257,11 +258,11 @@ impl ChatView {
                 self.answers.clear();
                 self.flushed.clear();
                 self.is_input_due = true;
-                self.begin_wait("starting");
+                self.record_wait_start("starting");
             }
             Event::StepStart { .. } => {
                 self.flush_stream();
-                self.begin_wait("waiting for the model");
+                self.record_wait_start("waiting for the model");
             }
             Event::Retry { .. } => self.flush_stream(),
             Event::TextDelta { text } => {
@@ -273,15 +274,15 @@ impl ChatView {
             Event::ThinkingDelta { .. }
             | Event::TextHeld {
                 is_thinking: true, ..
-            } => self.begin_wait("thinking"),
+            } => self.record_wait_start("thinking"),
             Event::TextHeld { by, .. } => {
                 let by = by.join(", ");
-                self.begin_wait(&format!(
+                self.record_wait_start(&format!(
                     "the model is writing; {by} checks the answer when it is complete"
                 ));
             }
-            Event::CompactStart { .. } => self.begin_wait("making the conversation shorter"),
-            Event::CompactEnd { .. } => self.begin_wait("waiting for the model"),
+            Event::CompactStart { .. } => self.record_wait_start("making the conversation shorter"),
+            Event::CompactEnd { .. } => self.record_wait_start("waiting for the model"),
             Event::Correction { text, .. } => self.show_correction(text),
             Event::MessageEnd { message } => self.handle_message_end(message),
             Event::TurnEnd {
@@ -296,7 +297,7 @@ impl ChatView {
         matches!(event, Event::SessionOpened { .. })
     }
 
-    fn begin_wait(&mut self, what: &str) {
+    fn record_wait_start(&mut self, what: &str) {
         if self.waiting.as_ref().is_none_or(|(known, _)| known != what) {
             self.waiting = Some((what.to_owned(), Instant::now()));
         }
@@ -305,7 +306,7 @@ impl ChatView {
     /// Adds the unfinished answer to the finished lines, so that other output can follow below it.
     fn flush_stream(&mut self) {
         if !self.stream.is_empty() {
-            self.stream.all().clone_into(&mut self.flushed);
+            self.stream.full_text().clone_into(&mut self.flushed);
         }
         let rows = self.stream.end_stream(self.columns);
         self.add_answer(rows);
@@ -339,7 +340,7 @@ impl ChatView {
                 if self.stream.is_empty() && has_calls {
                     self.stream.push(&message.joined_text());
                 } else if !has_calls {
-                    self.answers.push(self.stream.all().to_owned());
+                    self.answers.push(self.stream.full_text().to_owned());
                 }
                 self.flush_stream();
             }
@@ -358,7 +359,7 @@ impl ChatView {
         let mark = if result.is_error { "✗" } else { "·" };
         let what = style_text(end.style, format_args!("{mark} {}", end.what));
         // Show for a command how it ended, because its last lines explain the failure.
-        let command = CommandOutputEnd::parse_result(result, &text);
+        let command = CommandOutputTail::parse_result(result, &text);
         let ending = command.as_ref().filter(|end| end.explains_failure(result));
         let why = one_line(ending.map_or(end.why, |end| end.ending), WHY_WIDTH);
         let blank = if why.is_empty() { "" } else { " " };
@@ -392,7 +393,7 @@ impl ChatView {
 
     /// Shows the ended call with this number in full. A long call is shown in parts: opening it
     /// again shows the next part.
-    pub(super) fn open_call(&mut self, number: &str) {
+    pub(super) fn show_call_in_full(&mut self, number: &str) {
         let Some(ended) = self.ended.find_call(number) else {
             return;
         };
@@ -468,7 +469,7 @@ impl ChatView {
             StopReason::MaxSteps => self.say_line(style_text(WARN, printable_prose(output))),
             StopReason::Cancelled => self.say_line(style_text(WARN, "interrupted")),
             StopReason::Failed => {
-                let begun = partial_answer(output);
+                let begun = unfinished_answer(output);
                 let is_shown = !self.answers.is_empty() || self.flushed.trim() == begun.trim();
                 if !is_shown && !begun.trim().is_empty() {
                     self.say_line(printable_prose(begun.trim_end()));
@@ -479,12 +480,12 @@ impl ChatView {
 
     /// Returns the part of the turn's output that was not shown while the model wrote it.
     fn unshown_turn_output<'a>(&self, output: &'a str) -> &'a str {
-        // The output does not contain answers that the model gave before a steering text, but they
-        // were shown. Drop shown answers, the oldest first, until the remaining ones are a prefix
-        // of the output.
+        // Answers that the model gave before the user sent a steering text were shown, but are not
+        // in the output. Ignore shown answers, the oldest first, until the output begins with the
+        // remaining ones.
         let shown = (0..self.answers.len())
             .map(|from| self.answers.get(from..).unwrap_or_default().concat())
-            .find(|shown| !shown.trim().is_empty() && remaining_output(output, shown) != output);
-        shown.map_or(output, |shown| remaining_output(output, &shown))
+            .find(|shown| !shown.trim().is_empty() && find_unshown_output(output, shown) != output);
+        shown.map_or(output, |shown| find_unshown_output(output, &shown))
     }
 }

@@ -18,9 +18,9 @@ pub(super) struct TypedText {
     /// Text in which notes replace long pastes. Only its words can name images, because the person
     /// did not type a paste.
     noted: String,
-    /// Pieces of the text, to restore it in the editor.
+    /// Typed and pasted pieces of the text, with which the text is restored in the editor.
     pieces: Vec<EditorPiece>,
-    /// Output of `!` commands that is sent to the model before the text.
+    /// Output of `!` commands that is sent to the model before this text.
     untold: Vec<String>,
 }
 
@@ -33,13 +33,13 @@ impl TypedText {
 
 impl LiveChat {
     /// Sends the text in the editor: as the input of a new turn, or to the running turn.
-    pub(super) fn send_line(&mut self, is_follow_up: bool) {
+    pub(super) fn send_editor_text(&mut self, is_follow_up: bool) {
         let (text, noted) = (self.editor.full_text(), self.editor.display_text());
         let pieces = self.editor.pieces();
         if text.trim().is_empty() {
             return;
         }
-        let Some(resources) = self.find_resources(&noted, &text) else {
+        let Some(resources) = self.find_mentioned_resources(&noted, &text) else {
             return;
         };
         self.editor.clear_text();
@@ -56,7 +56,7 @@ impl LiveChat {
         if !is_running {
             self.view.show_user_text(&typed.noted);
         }
-        let images = self.find_images(&typed.noted, &typed.text);
+        let images = self.load_mentioned_images(&typed.noted, &typed.text);
         if !is_running {
             self.resources.unsent = (!resources.is_empty()).then_some(typed);
             return self.begin_turn(whole, images, resources);
@@ -68,7 +68,7 @@ impl LiveChat {
             }
             false => self.steering.steer_with(whole, Source::Terminal, images),
         };
-        let waiting = self.steering.waiting();
+        let waiting = self.steering.waiting_texts();
         self.waiting
             .retain(|known, _| waiting.iter().any(|waiting| waiting.number == *known));
         self.waiting.insert(number, typed);
@@ -91,7 +91,11 @@ impl LiveChat {
 
     /// Finds the resources of MCP servers that a text names. If the text cannot be sent, prints the
     /// reason and returns `None`; the text then stays in the editor.
-    fn find_resources(&mut self, noted: &str, text: &str) -> Option<Vec<ResourceMention>> {
+    fn find_mentioned_resources(
+        &mut self,
+        noted: &str,
+        text: &str,
+    ) -> Option<Vec<ResourceMention>> {
         let servers = self.resources.servers();
         let found = match find_resource_mentions(noted, &servers) {
             Ok(found) if found.is_empty() || !self.worker.is_running() => found,
@@ -110,27 +114,27 @@ impl LiveChat {
         for mention in pasted.iter().filter(|own| !found.contains(own)) {
             let name = one_line(&format!("@{}:{}", mention.server, mention.uri), 200);
             let words = format!(
-                "not fetched: {name} is named only in pasted text; type the name to fetch it"
+                "{name} is not fetched, because only pasted text names it; type the name to fetch it"
             );
             self.view.say_line(style_text(DIM, words));
         }
         Some(found)
     }
 
-    /// Moves a text whose resources could not be fetched back into the editor, and shows the
-    /// reason.
+    /// Shows why the resources of a text could not be fetched, and moves the text, which was not
+    /// sent, back into the editor.
     pub(super) fn withdraw_unsent_text(&mut self, why: &str) {
         self.view
             .say_line(warning_text(&format!("not sent: {why}")));
-        self.withdraw_waiting_texts();
+        self.return_waiting_texts();
         if let Some(typed) = self.resources.unsent.take() {
-            self.restore_to_editor(vec![typed]);
+            self.put_texts_into_editor(vec![typed]);
         }
     }
 
     /// Reads the images that a text names, and shows a line about each image. Also shows warnings
     /// about images that only a paste names, which are not read, and about missing files.
-    fn find_images(&mut self, noted: &str, text: &str) -> Vec<Attachment> {
+    fn load_mentioned_images(&mut self, noted: &str, text: &str) -> Vec<Attachment> {
         let mut images = Vec::new();
         for named in attach::attach_mentioned_images(noted, &self.setup.paths.workspace) {
             self.view.say_line(attach::describe_image(&named));
@@ -153,11 +157,11 @@ impl LiveChat {
         // turn.
         match outcome.summary.stop {
             StopReason::Done | StopReason::Cancelled => self.send_waiting_texts(),
-            _ => self.withdraw_waiting_texts(),
+            _ => self.return_waiting_texts(),
         }
     }
 
-    /// Begins a turn with the waiting texts, if no turn or command runs.
+    /// Begins a turn with the texts that wait in the chat, if no turn or command runs.
     pub(super) fn send_waiting_texts(&mut self) {
         if self.worker.is_running() || self.leaving.is_some() {
             return;
@@ -170,7 +174,7 @@ impl LiveChat {
         let text = texts.join("\n\n");
         self.view.show_user_text(&text);
         let noted: Vec<&str> = waiting.iter().map(|typed| typed.noted.as_str()).collect();
-        let images = self.find_images(&noted.join("\n\n"), &text);
+        let images = self.load_mentioned_images(&noted.join("\n\n"), &text);
         let whole: Vec<String> = waiting.iter().map(TypedText::full_text).collect();
         // Fetch no resources, because a text that names a resource is refused while a turn or
         // command runs.
@@ -178,24 +182,24 @@ impl LiveChat {
     }
 
     /// Moves all waiting texts back into the editor.
-    pub(super) fn withdraw_waiting_texts(&mut self) {
+    pub(super) fn return_waiting_texts(&mut self) {
         let waiting = self.take_waiting_texts();
         if !waiting.is_empty() {
-            self.restore_to_editor(waiting);
+            self.put_texts_into_editor(waiting);
         }
     }
 
     /// Moves the text that was sent last back from the queue into the editor. Returns whether there
     /// was one.
     pub(super) fn withdraw_last_text(&mut self) -> bool {
-        let last = self.steering.waiting().pop();
+        let last = self.steering.waiting_texts().pop();
         let typed = last.and_then(|last| self.take_queued_text(last.number));
         typed
-            .map(|typed| self.restore_to_editor(vec![typed]))
+            .map(|typed| self.put_texts_into_editor(vec![typed]))
             .is_some()
     }
 
-    fn restore_to_editor(&mut self, waiting: Vec<TypedText>) {
+    fn put_texts_into_editor(&mut self, waiting: Vec<TypedText>) {
         let is_private = |text: &str| text.starts_with(' ');
         let (mut pieces, mut untold) = (Vec::new(), Vec::new());
         // Make the joined text private (begin it with a blank) if any part is private, so that the
@@ -219,7 +223,7 @@ impl LiveChat {
     }
 
     fn take_waiting_texts(&mut self) -> Vec<TypedText> {
-        let waiting = self.steering.waiting().into_iter();
+        let waiting = self.steering.waiting_texts().into_iter();
         waiting
             .filter_map(|waiting| self.take_queued_text(waiting.number))
             .collect()
@@ -227,7 +231,7 @@ impl LiveChat {
 
     /// Removes a text from the queue and returns it; `None` if the turn has already taken it.
     fn take_queued_text(&mut self, number: u64) -> Option<TypedText> {
-        let input = self.steering.take_back(number);
+        let input = self.steering.withdraw_queued_text(number);
         let typed = self.waiting.remove(&number);
         let input = input?;
         Some(typed.unwrap_or(TypedText {

@@ -28,7 +28,7 @@ enum ChatJob {
     Close,
 }
 
-/// Kind of a job that can be interrupted.
+/// Kind of a job of the chat that can be interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChatJobKind {
     Turn,
@@ -52,12 +52,12 @@ pub(super) enum ChatJobResult {
     /// fetched.
     Unsent(String),
     Command(anyhow::Result<CommandCallResult>),
-    /// Outcome of a command that ran without the session, at the same time as another job.
+    /// Outcome of a command that needs no session and ran at the same time as another job.
     Aside(anyhow::Result<CommandCallResult>),
     Closed(Result<(), Error>),
 }
 
-/// Handle of the task that owns the session.
+/// Handle of the task that owns the chat's session.
 pub(super) struct ChatWorker {
     commands: Arc<CommandSet>,
     jobs: UnboundedSender<ChatJob>,
@@ -70,7 +70,8 @@ pub(super) struct ChatWorker {
     events: ObserverChannel,
 }
 
-/// Channel to the observers of the session. It can be used while a turn uses the session.
+/// Emits events to the observers of the session, also while a turn has exclusive access to the
+/// session.
 #[derive(Clone)]
 struct ObserverChannel {
     events: Events,
@@ -200,7 +201,8 @@ impl ChatWorker {
                 done = self.done.recv() => done,
                 _ = task => {
                     self.task = None;
-                    // The result may have arrived between the two polls.
+                    // The task may have sent the result after `done` was polled and before the task
+                    // was.
                     self.done.try_recv().ok()
                 }
             },

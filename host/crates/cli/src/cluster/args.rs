@@ -134,7 +134,7 @@ impl ServeStoreArgs {
         let (sessions, inbox) = nats.connect_inbox().await?;
         Ok(Some(SharedStore {
             remote: Arc::new(NatsRemoteSessions::new(sessions.clone(), inbox, self.class)),
-            store: SessionStore::over(Arc::new(sessions)),
+            store: SessionStore::with_backend(Arc::new(sessions)),
         }))
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct AttachedSession {
     pub(crate) class: String,
     /// Messages of the session from before the chat attached.
     pub(crate) earlier: Vec<Message>,
-    /// Number of the last turn in `earlier`.
+    /// Number of the last turn whose messages `earlier` contains.
     pub(crate) n_past: u32,
 }
 
@@ -36,10 +36,10 @@ impl AttachArgs {
         };
         let (sessions, inbox) = nats.connect_inbox().await?;
         let session = SharedSession::new(&sessions, id);
-        let store = SessionStore::over(Arc::new(sessions.clone()));
-        // Check this before reading the entries, so that a turn that begins in between is shown by
-        // its events.
-        let is_held = session.is_held().await.unwrap_or(true);
+        let store = SessionStore::with_backend(Arc::new(sessions.clone()));
+        // Check whether a program has the session open before reading the entries, so that a turn
+        // that begins in between is shown by its events.
+        let is_held = session.is_session_held().await.unwrap_or(true);
         let own = id.to_owned();
         let read = tokio::task::spawn_blocking(move || match store.check_exists(&own) {
             Ok(()) => store.read(&own).map(|(entries, _)| entries),
@@ -47,7 +47,7 @@ impl AttachArgs {
             Err(error) => Err(error),
         });
         let entries = read.await.context("read the session")??;
-        let (earlier, n_past) = earlier_conversation(entries, is_held);
+        let (earlier, n_past) = collect_earlier_conversation(entries, is_held);
         Ok(AttachedSession {
             session,
             inbox,
@@ -60,10 +60,10 @@ impl AttachArgs {
 
 /// Returns the messages of the session and the number of its last turn, without a turn that is
 /// running now, because the events of the program that runs it show that turn.
-fn earlier_conversation(entries: Vec<Entry>, is_held: bool) -> (Vec<Message>, u32) {
+fn collect_earlier_conversation(entries: Vec<Entry>, is_held: bool) -> (Vec<Message>, u32) {
     let (mut messages, mut last) = (Vec::new(), 0);
-    // If a turn has not ended: the number of the turn before it, and the number of messages before
-    // it.
+    // If the last turn has not ended, the number of the turn before it, and the number of messages
+    // before it; otherwise `None`.
     let mut open = None;
     for entry in entries {
         match entry.body {

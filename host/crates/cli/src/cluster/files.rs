@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use rind_lib::text::error_chain;
+use rind_lib::text::format_error_chain;
 use rind_nats::worker::{QueuedInput, TurnFailure};
 use rind_nats::{
     LostFilesReport, NatsError, NatsSessions, SnapshotFailure, SnapshotLimits, WorkspaceSnapshots,
@@ -41,8 +41,11 @@ impl WorkerSessionFolder {
     /// Restores the files of a session into the folder, unless another program works on the
     /// session. Faults of the folder or the servers are reported as [`TurnFailure::Busy`], so that
     /// they do not count as a failed attempt to run the turn.
-    pub(super) async fn restore(&self, session: &str) -> Result<ClaimedSessionFiles, TurnFailure> {
-        if self.is_held_elsewhere(session).await? {
+    pub(super) async fn restore_session_files(
+        &self,
+        session: &str,
+    ) -> Result<ClaimedSessionFiles, TurnFailure> {
+        if self.is_leased_elsewhere(session).await? {
             return Err(TurnFailure::Busy);
         }
         let (snapshots, id) = (self.0.clone(), session.to_owned());
@@ -50,7 +53,7 @@ impl WorkerSessionFolder {
             Ok(lost) => lost,
             // Check again, because another program may have replaced the snapshot meanwhile and
             // removed the files of the old one.
-            Err(_) if self.is_held_elsewhere(session).await? => return Err(TurnFailure::Busy),
+            Err(_) if self.is_leased_elsewhere(session).await? => return Err(TurnFailure::Busy),
             Err(error) => return Err(classify_failure(session, &error)),
         };
         if lost.is_some() {
@@ -67,9 +70,9 @@ impl WorkerSessionFolder {
         })
     }
 
-    async fn is_held_elsewhere(&self, session: &str) -> Result<bool, TurnFailure> {
+    async fn is_leased_elsewhere(&self, session: &str) -> Result<bool, TurnFailure> {
         let (snapshots, id) = (self.0.clone(), session.to_owned());
-        let held = run_in_background(move || snapshots.is_held_elsewhere(&id)).await;
+        let held = run_in_background(move || snapshots.is_leased_elsewhere(&id)).await;
         held.map_err(|error| classify_failure(session, &error))
     }
 }
@@ -77,7 +80,7 @@ impl WorkerSessionFolder {
 /// Returns [`TurnFailure::Failed`] if the session's snapshot or configuration caused the error, and
 /// [`TurnFailure::Busy`] if this worker or the servers caused it.
 fn classify_failure(session: &str, error: &NatsError) -> TurnFailure {
-    let why = error_chain(error);
+    let why = format_error_chain(error);
     match error {
         NatsError::Damaged { .. } | NatsError::Config { .. } => TurnFailure::Failed(why),
         _ => {
@@ -93,10 +96,10 @@ fn classify_failure(session: &str, error: &NatsError) -> TurnFailure {
 
 impl ClaimedSessionFiles {
     /// Checks that no other worker changed the session's files between
-    /// [`WorkerSessionFolder::restore`] and the claim of the session.
+    /// [`WorkerSessionFolder::restore_session_files`] and the claim of the session.
     pub(super) async fn check_files_current(&self) -> Result<(), TurnFailure> {
         let (snapshots, id) = (self.snapshots.clone(), self.session.clone());
-        match run_in_background(move || snapshots.is_current(&id)).await {
+        match run_in_background(move || snapshots.is_snapshot_current(&id)).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(TurnFailure::Busy),
             Err(error) => Err(classify_failure(&self.session, &error)),
@@ -118,7 +121,7 @@ impl ClaimedSessionFiles {
         };
         let (snapshots, session) = (self.snapshots.clone(), self.session.clone());
         let id = input.id.clone();
-        let ended = run_in_background(move || snapshots.has_ended(&session, &id)).await;
+        let ended = run_in_background(move || snapshots.has_input_turn_ended(&session, &id)).await;
         if ended.map_err(|error| classify_failure(&self.session, &error))? {
             // Return the text unchanged: the input's turn has already ended, so the session returns
             // its outcome and no model reads the text.
@@ -133,8 +136,8 @@ impl ClaimedSessionFiles {
         Ok((Cow::Owned(text), None))
     }
 
-    /// Records that the current turn's model was informed of the lost files.
-    pub(super) fn note_input_told(&mut self) {
+    /// Records that the model of the current turn was informed of the lost files.
+    pub(super) fn record_model_informed(&mut self) {
         self.is_told = true;
     }
 
@@ -143,7 +146,7 @@ impl ClaimedSessionFiles {
     pub(super) fn end_turn(&mut self) {
         if self.is_told {
             self.lost = None;
-            self.snapshots.record_model_told_of_loss();
+            self.snapshots.record_loss_told_to_model();
         }
     }
 
@@ -158,16 +161,16 @@ impl ClaimedSessionFiles {
     /// files are older.
     pub(super) async fn store(&self) -> Result<(), TurnFailure> {
         let (snapshots, id) = (self.snapshots.clone(), self.session.clone());
-        let stored = tokio::task::spawn_blocking(move || snapshots.store(&id)).await;
+        let stored = tokio::task::spawn_blocking(move || snapshots.store_snapshot(&id)).await;
         match stored {
             Ok(Ok(())) => Ok(()),
             Ok(Err(SnapshotFailure::Fenced)) => Err(TurnFailure::Fenced),
             Ok(Err(error)) => {
-                self.warn(&error_chain(&error));
+                self.warn_files_not_stored(&format_error_chain(&error));
                 Ok(())
             }
             Err(error) => {
-                self.warn(&error.to_string());
+                self.warn_files_not_stored(&error.to_string());
                 Ok(())
             }
         }
@@ -176,7 +179,7 @@ impl ClaimedSessionFiles {
     /// Stores the files if they may have changed, for example in a turn that a person started.
     pub(super) async fn store_changes(&self) {
         if self.may_store_snapshot() && self.store().await.is_err() {
-            self.warn("another worker has continued the session");
+            self.warn_files_not_stored("another worker has continued the session");
         }
     }
 
@@ -194,7 +197,7 @@ impl ClaimedSessionFiles {
         let _ = tokio::task::spawn_blocking(move || snapshots.record_session_closed(&id)).await;
     }
 
-    fn warn(&self, why: &str) {
+    fn warn_files_not_stored(&self, why: &str) {
         tracing::warn!(
             session = self.session,
             why,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use futures_util::future::LocalBoxFuture;
 use http::StatusCode;
-use rind_lib::text::{clean_line, error_chain};
+use rind_lib::text::{clean_line, format_error_chain};
 use rind_nats::call::CallError;
 use rind_serve::questions::OpenQuestion;
 use serde_json::Value;
@@ -27,7 +27,8 @@ const MAX_AHEAD: usize = 256;
 /// A turn that runs in another program and is shown here.
 pub(super) struct FollowedTurn {
     pub(super) session: SharedSession,
-    /// Id of the turn's input, which identifies its `turn-start` event.
+    /// Id of the input with which the followed turn began. It identifies the turn's `turn-start`
+    /// event.
     pub(super) input_id: String,
     /// Whether a person at the terminal answers questions.
     pub(super) has_terminal: bool,
@@ -38,16 +39,16 @@ pub(super) struct FollowedTurn {
 
 impl FollowedTurn {
     /// Shows the turn until its last event, even if another program takes over the session.
-    pub(super) async fn follow(&self) {
+    pub(super) async fn show_until_end(&self) {
         let (sender, mut news) = mpsc::channel(MAX_AHEAD);
         let follow = self.session.clone().follow(sender);
         tokio::select! {
             () = follow => {}
-            () = self.handle_news(&mut news) => {}
+            () = self.handle_session_updates(&mut news) => {}
         }
     }
 
-    async fn handle_news(&self, news: &mut mpsc::Receiver<FollowedSessionUpdate>) {
+    async fn handle_session_updates(&self, news: &mut mpsc::Receiver<FollowedSessionUpdate>) {
         let mut questions: VecDeque<OpenQuestion> = VecDeque::new();
         let mut asking: Option<FollowedTurnQuestion<'_>> = None;
         loop {
@@ -69,7 +70,8 @@ impl FollowedTurn {
             };
             let event = match told {
                 Some(FollowedSessionUpdate::Event(event)) => event,
-                // Drop the open questions: the program that asked them no longer holds the session.
+                // Drop the open questions: the program that asked them no longer has the session
+                // open.
                 Some(FollowedSessionUpdate::Held | FollowedSessionUpdate::Released) => {
                     questions.clear();
                     if asking.take_if(|own| !own.is_given.get()).is_some() {
@@ -146,7 +148,8 @@ impl FollowedTurn {
         }
     }
 
-    /// Asks the person at the terminal a question and sends the answer to the holder.
+    /// Asks the person at the terminal a question, and sends the answer to the program that runs
+    /// the turn.
     fn start_terminal_question(&self, question: OpenQuestion) -> FollowedTurnQuestion<'_> {
         let is_given = Rc::new(Cell::new(false));
         let (asked, given) = (question.clone(), is_given.clone());
@@ -157,9 +160,9 @@ impl FollowedTurn {
         }
     }
 
-    /// Reads the answer from the terminal, sends it to the session's holder and returns the HTTP
-    /// status of the response. Never returns after the end of input, because another person may
-    /// answer.
+    /// Reads the answer from the terminal, sends it to the program that runs the turn and returns
+    /// the HTTP status of the response. Never returns after the end of input, because another
+    /// person may answer.
     async fn answer_question(
         &self,
         question: OpenQuestion,
@@ -176,11 +179,12 @@ impl FollowedTurn {
             return std::future::pending().await;
         };
         is_given.set(true);
-        self.session.answer(&question, &given).await
+        self.session.send_question_answer(&question, &given).await
     }
 }
 
-/// Prints why an answer was not accepted. Returns whether the question is closed.
+/// Prints why a person's answer to a question was not accepted. Returns whether the question is
+/// closed.
 fn report_answer_outcome(answered: Result<StatusCode, CallError>) -> bool {
     match answered {
         Ok(status) if status.is_success() => true,
@@ -189,11 +193,13 @@ fn report_answer_outcome(answered: Result<StatusCode, CallError>) -> bool {
             true
         }
         Ok(status) => {
-            render::print_warning(&format!("the answer was not accepted: HTTP {status}"));
+            render::print_warning(&format!(
+                "your answer to the question was not accepted: HTTP {status}"
+            ));
             false
         }
         Err(error) => {
-            render::print_warning(&error_chain(&error));
+            render::print_warning(&format_error_chain(&error));
             false
         }
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rind_lib::point::payload::TurnSummary;
-use rind_lib::text::error_chain;
+use rind_lib::text::format_error_chain;
 use rind_nats::{NatsError, NatsSessions, PluginSets, TenantQuotas, TurnUsage};
 use rind_serve::gate::{TurnGate, TurnGateRefusal};
 
-use super::hosts::HostTurnAdmission;
+use super::hosts::HostTurnPermits;
 
 /// Lets turns begin as long as the tenant has quota left.
 struct QuotaGate(TenantQuotas);
@@ -29,7 +29,7 @@ impl TurnGate for QuotaGate {
     fn end<'a>(&'a self, summary: &'a TurnSummary) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Err(error) = self.0.end_turn(TurnUsage::from_summary(summary)).await {
-                let error = error_chain(&error);
+                let error = format_error_chain(&error);
                 tracing::warn!(
                     error,
                     "the use of a turn was not added to the quotas of its tenant"
@@ -39,16 +39,16 @@ impl TurnGate for QuotaGate {
     }
 }
 
-/// Lets a turn begin if the host's plugins are current, or the turn has a permit to continue, and
-/// the tenant has quota left.
+/// Lets a turn begin if the tenant has quota left, and the host's plugins are the current ones or
+/// the host has a permit to continue a turn that was interrupted with these plugins.
 pub(super) struct HostTurnGate {
     quotas: QuotaGate,
-    uses: Arc<HostTurnAdmission>,
+    uses: Arc<HostTurnPermits>,
 }
 
 impl HostTurnGate {
     /// Creates the gate of a host. `uses` decides which turns the host may run.
-    pub(super) fn new(quotas: TenantQuotas, uses: Arc<HostTurnAdmission>) -> Self {
+    pub(super) fn new(quotas: TenantQuotas, uses: Arc<HostTurnPermits>) -> Self {
         let quotas = QuotaGate(quotas);
         Self { quotas, uses }
     }
@@ -76,7 +76,7 @@ impl TurnGate for HostTurnGate {
 
     fn begin(&self) -> BoxFuture<'_, Result<(), TurnGateRefusal>> {
         Box::pin(async move {
-            self.require_admission(self.uses.begin_turn())?;
+            self.require_admission(self.uses.try_begin_turn())?;
             self.quotas.begin().await
         })
     }
@@ -96,7 +96,7 @@ pub(super) struct KeylessTurnGate {
 }
 
 impl KeylessTurnGate {
-    /// Creates the gate of a program that runs turns of a tenant.
+    /// Creates the gate for turns of the tenant to which `sessions` belongs.
     pub(super) fn new(sessions: &NatsSessions, has_workers: bool) -> Self {
         Self {
             quotas: QuotaGate(TenantQuotas::from_sessions(sessions)),
@@ -144,6 +144,6 @@ impl TurnGate for KeylessTurnGate {
 fn to_gate_refusal(error: NatsError) -> TurnGateRefusal {
     TurnGateRefusal {
         free_in: error.time_until_available(),
-        text: error_chain(&error),
+        text: format_error_chain(&error),
     }
 }

@@ -29,28 +29,29 @@ pub(super) struct LoadedHost {
     pub(super) holder: SessionHolder,
     /// Set of plugins that the host has loaded; `None` for the plugins of this machine.
     set: Option<SignedPluginSet>,
-    uses: Arc<HostTurnAdmission>,
+    uses: Arc<HostTurnPermits>,
 }
 
 /// Decides which turns a host may run.
 #[derive(Debug, Default)]
-pub(super) struct HostTurnAdmission {
+pub(super) struct HostTurnPermits {
     is_current: AtomicBool,
     /// Permits to continue interrupted turns that began with the plugins of this host. A permit is
     /// void once its [`ContinuationPermit`] is dropped.
     continued: Mutex<Vec<Weak<()>>>,
 }
 
-impl HostTurnAdmission {
-    /// Whether a turn may begin: the host is the current one, or there is a permit.
+impl HostTurnPermits {
+    /// Whether a turn may begin: this host is the current one, or there is a permit to continue an
+    /// interrupted turn.
     pub(super) fn may_begin(&self) -> bool {
         let is_held = |permit: &Weak<()>| permit.strong_count() > 0;
         self.is_current.load(Ordering::SeqCst) || lock(&self.continued).iter().any(is_held)
     }
 
-    /// Consumes a permit for one turn if the host is not the current one. Returns whether the turn
-    /// may begin.
-    pub(super) fn begin_turn(&self) -> bool {
+    /// Consumes a permit to continue an interrupted turn if this host is not the current one.
+    /// Returns whether the turn may begin.
+    pub(super) fn try_begin_turn(&self) -> bool {
         if self.is_current.load(Ordering::SeqCst) {
             return true;
         }
@@ -60,13 +61,15 @@ impl HostTurnAdmission {
     }
 }
 
-/// Permit to continue one turn with a host that is not the current one; void once dropped.
+/// Permit to continue one turn with a host that is not the current one. The permission ends when
+/// this value is dropped.
 pub(super) struct ContinuationPermit {
     _permit: Arc<()>,
 }
 
 impl LoadedHost {
-    /// Creates a host for a prepared run. Its turns count against the quotas of the tenant.
+    /// Creates the loaded host from a run whose plugins and settings were prepared. Its turns count
+    /// against the quotas of the tenant.
     pub(super) fn new(
         sessions: &NatsSessions,
         run: &RunWithHost,
@@ -75,7 +78,7 @@ impl LoadedHost {
     ) -> anyhow::Result<Self> {
         let host = &run.host;
         let policy = match ask {
-            Some(_) => host.asking_policy(),
+            Some(_) => host.policy_that_allows_questions(),
             None => host.policy(),
         };
         let workspace = WorkspaceHost::new(host.host.clone(), policy, run.plugins.clone());
@@ -83,7 +86,7 @@ impl LoadedHost {
         // asked.
         let answer_time = Duration::from_secs(ask.unwrap_or(0));
         let holder = SessionHolder::new(workspace, answer_time).context("make random numbers")?;
-        let uses = Arc::new(HostTurnAdmission::default());
+        let uses = Arc::new(HostTurnPermits::default());
         let gate = HostTurnGate::new(TenantQuotas::from_sessions(sessions), uses.clone());
         Ok(Self {
             holder: holder.with_gate(Arc::new(gate)),
@@ -92,13 +95,13 @@ impl LoadedHost {
         })
     }
 
-    /// Whether the host has loaded the set with this digest.
+    /// Whether the host has loaded the plugin set with this digest.
     pub(super) fn has_loaded_set(&self, digest: &str) -> bool {
         self.set.as_ref().is_some_and(|set| set.digest == digest)
     }
 
     /// Whether new turns may begin with this host.
-    pub(super) fn is_current(&self) -> bool {
+    pub(super) fn is_current_host(&self) -> bool {
         self.uses.is_current.load(Ordering::SeqCst)
     }
 
@@ -109,7 +112,7 @@ impl LoadedHost {
         ContinuationPermit { _permit: permit }
     }
 
-    /// Whether this host's set permits turns that began with the earlier set `earlier` to continue.
+    /// Whether a turn that began with the plugin set `earlier` may continue with this host's set.
     pub(super) fn allows_earlier_set(&self, earlier: &SignedPluginSet) -> bool {
         self.set.as_ref().is_some_and(|own| {
             own.record.class == earlier.record.class && earlier.record.number >= own.record.oldest
@@ -117,7 +120,7 @@ impl LoadedHost {
     }
 
     /// Returns the set of plugins that the host has loaded.
-    pub(super) fn set(&self) -> Option<&SignedPluginSet> {
+    pub(super) fn plugin_set(&self) -> Option<&SignedPluginSet> {
         self.set.as_ref()
     }
 
@@ -126,7 +129,10 @@ impl LoadedHost {
         match &self.set {
             Some(SignedPluginSet { record, digest, .. }) => {
                 let digits = digest.get(..SHOWN_DIGITS).unwrap_or(digest);
-                format!("turns use the set of plugins {} ({digits})", record.number)
+                format!(
+                    "turns use the set of plugins with the number {} (digest {digits})",
+                    record.number
+                )
             }
             None => "turns use the plugins of this machine".to_owned(),
         }
@@ -147,7 +153,7 @@ pub(super) struct TurnHosts {
 }
 
 impl TurnHosts {
-    /// Creates the list of a worker that has not loaded a host yet.
+    /// Creates the hosts of a worker that has not loaded a set of plugins yet: none.
     pub(super) fn without_host() -> Self {
         Self {
             state: watch::Sender::new(CurrentHostState {
@@ -159,19 +165,20 @@ impl TurnHosts {
     }
 
     /// Returns the host that new turns use.
-    pub(super) fn current(&self) -> Option<Arc<LoadedHost>> {
+    pub(super) fn current_host(&self) -> Option<Arc<LoadedHost>> {
         self.state.borrow().current.clone()
     }
 
-    /// Waits until there is a host for new turns.
+    /// Waits until a host has been loaded that can run new turns.
     pub(super) async fn wait_for_host(&self) {
         let mut state = self.state.subscribe();
         // The sender lives as long as `self`.
         let _ = state.wait_for(|state| state.current.is_some()).await;
     }
 
-    /// Adds a host that may have sessions, without making it the current one.
-    pub(super) fn add(&self, host: &Arc<LoadedHost>) {
+    /// Adds a loaded host to the known ones, because sessions may be open in it, without making it
+    /// the current one.
+    pub(super) fn add_host(&self, host: &Arc<LoadedHost>) {
         let host = Arc::downgrade(host);
         let mut all = lock(&self.all);
         all.retain(|known| known.strong_count() > 0);
@@ -180,16 +187,16 @@ impl TurnHosts {
         }
     }
 
-    /// Returns a loaded host of the set with this digest.
-    pub(super) fn host_with_set(&self, digest: &str) -> Option<Arc<LoadedHost>> {
+    /// Returns a loaded host whose plugin set has this digest, if there is one.
+    pub(super) fn find_host_with_set(&self, digest: &str) -> Option<Arc<LoadedHost>> {
         let all = lock(&self.all);
         let mut all = all.iter().filter_map(Weak::upgrade);
         all.find(|host| host.has_loaded_set(digest))
     }
 
     /// Makes a host the current one, which new turns use.
-    pub(super) fn set_current(&self, host: Arc<LoadedHost>) {
-        self.add(&host);
+    pub(super) fn set_current_host(&self, host: Arc<LoadedHost>) {
+        self.add_host(&host);
         host.uses.is_current.store(true, Ordering::SeqCst);
         let before = self.state.send_replace(CurrentHostState {
             current: Some(host.clone()),
@@ -200,8 +207,8 @@ impl TurnHosts {
         }
     }
 
-    /// Prevents new turns until the next [`set_current`](Self::set_current). Operators are shown
-    /// `fault` as the reason.
+    /// Prevents new turns until the next [`set_current_host`](Self::set_current_host). Operators
+    /// are shown `fault` as the reason.
     pub(super) fn stop_new_turns(&self, fault: &str) {
         let before = self.state.send_replace(CurrentHostState {
             current: None,
@@ -212,8 +219,9 @@ impl TurnHosts {
         }
     }
 
-    /// Returns the loaded set and the fault, which the worker reports to operators.
-    pub(super) fn state(&self) -> WorkerTurnsState {
+    /// Returns the version of the loaded plugin set, and the reason why no turn can begin, if there
+    /// is one. The worker reports both to operators.
+    pub(super) fn worker_turns_state(&self) -> WorkerTurnsState {
         let state = self.state.borrow();
         let set = state.current.as_ref().and_then(|host| host.set.as_ref());
         WorkerTurnsState {
@@ -227,7 +235,7 @@ impl TurnHosts {
         let all: Vec<Arc<LoadedHost>> = lock(&self.all).iter().filter_map(Weak::upgrade).collect();
         let mut states = Vec::new();
         for host in all {
-            states.extend(host.holder.states().await);
+            states.extend(host.holder.session_states().await);
         }
         states
     }

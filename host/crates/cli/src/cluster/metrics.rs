@@ -18,10 +18,10 @@ const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 ];
 
-/// Interval between two reads of the age of the queue.
+/// Interval between two measurements of the age of the class's queue.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Timeout for sending the last values when the worker ends.
+/// Timeout for sending the final values of the metrics when the worker ends.
 const LAST_VALUES: Duration = Duration::from_secs(2);
 
 /// Metric for the age of the class's queue.
@@ -88,7 +88,7 @@ pub(super) struct WorkerMetrics {
 }
 
 impl WorkerMetrics {
-    /// Starts exporting if the environment configures an endpoint.
+    /// Starts the export of metrics if the environment configures an endpoint for it.
     pub(super) fn from_env(watch: NatsWorkerObserver, worker: &str) -> Self {
         let none = Self {
             sent: None,
@@ -101,7 +101,7 @@ impl WorkerMetrics {
         let (own, seen) = (watch.clone(), age.clone());
         let class = watch.status().class;
         let attributes = [("rind.class", class), ("rind.worker", worker.to_owned())];
-        let read = move |name: &'static str| metric_value(&own, &seen, name);
+        let read = move |name: &'static str| read_metric_value(&own, &seen, name);
         match MetricsExporter::start(&NUMBERS, &attributes, Arc::new(read)) {
             Ok(sent) => {
                 let looking = tokio::spawn(poll_queue_age(watch, age));
@@ -142,7 +142,7 @@ fn is_export_enabled(env: &dyn Fn(&str) -> Option<String>) -> bool {
         && ENDPOINTS.into_iter().any(|name| env(name).is_some())
 }
 
-fn metric_value(watch: &NatsWorkerObserver, age: &AtomicU64, name: &str) -> u64 {
+fn read_metric_value(watch: &NatsWorkerObserver, age: &AtomicU64, name: &str) -> u64 {
     let status = watch.status();
     match name {
         "rind.worker.slots" => status.slots as u64,
@@ -157,7 +157,7 @@ fn metric_value(watch: &NatsWorkerObserver, age: &AtomicU64, name: &str) -> u64 
 
 async fn poll_queue_age(watch: NatsWorkerObserver, age: Arc<AtomicU64>) {
     loop {
-        match watch.queue_age().await {
+        match watch.oldest_wake_age().await {
             Ok(ms) => age.store(ms, Ordering::Relaxed),
             Err(error) => tracing::debug!(%error, "the age of the queue is not known"),
         }

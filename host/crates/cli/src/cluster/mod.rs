@@ -53,7 +53,7 @@ const SHOWN_FAULT: usize = 400;
 /// Runs a subcommand of `rind cluster`.
 pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        ClusterCommand::Status { nats, json } => show_status(&nats, json).await?,
+        ClusterCommand::Status { nats, json } => show_cluster_status(&nats, json).await?,
         ClusterCommand::Send {
             nats,
             session,
@@ -70,10 +70,10 @@ pub(super) async fn run_cluster(command: ClusterCommand) -> anyhow::Result<ExitS
         ClusterCommand::Plugins { command } => command.run().await?,
         ClusterCommand::Drain { nats, wanted } => {
             let (_, inbox) = nats.connect_inbox().await?;
-            let drained = inbox.drain(&wanted).await?;
+            let drained = inbox.drain_workers(&wanted).await?;
             if drained.is_empty() {
                 anyhow::bail!(
-                    "no worker answered to `{}`",
+                    "no worker with the name or class `{}` answered",
                     render::printable_text(&wanted)
                 );
             }
@@ -105,7 +105,7 @@ struct ClusterReport<'a> {
     durability: &'a DurabilityReport,
 }
 
-async fn show_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> {
+async fn show_cluster_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> {
     let (sessions, inbox) = nats.connect_inbox().await?;
     let status = inbox.status().await?;
     let report = tokio::task::spawn_blocking(move || sessions.durability()).await;
@@ -116,7 +116,7 @@ async fn show_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> {
             durability: &report,
         });
     }
-    print_status(&status);
+    print_cluster_status(&status);
     render::answer_line(format!(
         "server {}, {} replicas",
         report.version, report.replicas
@@ -130,9 +130,9 @@ async fn show_status(nats: &NatsArgs, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_status(status: &ClusterStatus) {
+fn print_cluster_status(status: &ClusterStatus) {
     render::answer_line(format!(
-        "{} sessions, {} with inputs that wait, {} with dead letters",
+        "{} sessions, {} with inputs that wait, {} with inputs that failed for good (dead letters)",
         status.sessions, status.waiting, status.dead
     ));
     for queue in &status.queues {

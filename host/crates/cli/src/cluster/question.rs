@@ -4,7 +4,7 @@
 use rind_lib::message::{EffectClass, ToolSpec};
 use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::tool::approval::{ApprovalAnswer, Question};
-use rind_lib::tool::preview::ShownLine;
+use rind_lib::tool::preview::PreviewLine;
 use rind_lib::tool::subject::Subject;
 use rind_serve::questions::{ArgumentLine, QuestionAbout};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::super::approve::{TerminalAnswer, TerminalQuestionKind};
 
 /// Prefixes that may stand before a line of a tool call's arguments. With any other prefix, such as
-/// blanks, the line could pose as a part of the question.
+/// blanks, the line could look like a part of the question.
 const MARKS: [&str; 11] = [
     "$ ",
     "> ",
@@ -27,7 +27,7 @@ const MARKS: [&str; 11] = [
     "now: ",
 ];
 
-/// Prefix that replaces one that is not in [`MARKS`].
+/// Prefix that replaces any prefix that is not in [`MARKS`].
 const OTHER_MARK: &str = "| ";
 
 /// Converts a question into the form in which the terminal asks it.
@@ -48,7 +48,8 @@ pub(crate) fn to_terminal_question_kind(about: QuestionAbout) -> TerminalQuestio
                 plugin,
                 ..ToolSpec::bare_spec(&tool, parse_effect_class(&effect_class))
             };
-            let mut question = Question::new(&spec, &Value::Null, &Subject::Any, &[]).may(&may);
+            let mut question =
+                Question::new(&spec, &Value::Null, &Subject::Any, &[]).with_permissions(&may);
             question.by = by.as_deref().map(rind_lib::text::one_line);
             question.arguments = arguments.into_iter().map(to_shown_line).collect();
             let reasons = reasons.iter();
@@ -74,7 +75,7 @@ pub(crate) fn to_terminal_question_kind(about: QuestionAbout) -> TerminalQuestio
                     default: default == "yes",
                 },
                 "choose" => QuestionKind::Choose {
-                    default: default_option_index(&options, &default),
+                    default: find_default_option_index(&options, &default),
                     options,
                 },
                 _ => QuestionKind::Text { default },
@@ -85,7 +86,7 @@ pub(crate) fn to_terminal_question_kind(about: QuestionAbout) -> TerminalQuestio
 }
 
 /// Returns the index of the default among the options; 0 if none is the default.
-fn default_option_index(options: &[String], default: &str) -> u32 {
+fn find_default_option_index(options: &[String], default: &str) -> u32 {
     let at = options.iter().position(|option| option == default);
     at.and_then(|at| u32::try_from(at).ok()).unwrap_or(0)
 }
@@ -107,7 +108,7 @@ pub(super) fn answer_request_body(about: &QuestionAbout, answer: &TerminalAnswer
                 default,
                 ..
             } => match form.as_str() {
-                "choose" => default_option_index(options, default).to_string(),
+                "choose" => find_default_option_index(options, default).to_string(),
                 _ => default.clone(),
             },
             QuestionAbout::Approval { .. } => "no".to_owned(),
@@ -126,9 +127,9 @@ fn one_line(text: &str) -> String {
     rind_lib::text::one_line(text)
 }
 
-fn to_shown_line(line: ArgumentLine) -> ShownLine {
+fn to_shown_line(line: ArgumentLine) -> PreviewLine {
     let known = MARKS.into_iter().find(|mark| *mark == line.mark);
-    ShownLine {
+    PreviewLine {
         mark: known.unwrap_or(OTHER_MARK),
         text: line.text,
     }
@@ -182,7 +183,7 @@ mod tests {
             columns: 100,
             rows: 30,
         };
-        let rows = question_screen(question).all_rows(size).join("\n");
+        let rows = question_screen(question).build_all_rows(size).join("\n");
         anstream::adapter::strip_str(&rows).to_string()
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct QuotaArgs {
 }
 
 impl QuotaArgs {
-    /// Sets the limits that were passed, then shows those in force.
+    /// Sets the limits that the command line names, if any, then shows the limits in force.
     ///
     /// # Errors
     /// The servers do not answer, or a limit is not a valid number.
@@ -52,9 +52,9 @@ impl QuotaArgs {
             bail_usage!("--cost takes a number of US dollars of at least 0");
         }
         if is_declared || self.none {
-            quotas.declare(limits).await?;
+            quotas.declare_limits(limits).await?;
         }
-        match quotas.report().await? {
+        match quotas.read_report().await? {
             Some(report) => format_quota_lines(&report)
                 .iter()
                 .for_each(render::answer_line),

@@ -1,12 +1,13 @@
-//! Sends requests to the programs that hold sessions of a store on NATS, for `rind serve --nats`.
+//! Sends requests about sessions in a NATS store to the programs that have these sessions open, for
+//! `rind serve --nats`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
-use rind_lib::text::error_chain;
-use rind_nats::call::{CallError, SessionCalls};
+use rind_lib::text::format_error_chain;
+use rind_nats::call::{CallError, SessionRequests};
 use rind_nats::worker::TurnInbox;
 use rind_nats::{NatsError, NatsSessions};
 use rind_serve::body::{Body, Bytes};
@@ -19,9 +20,9 @@ use super::gate::KeylessTurnGate;
 /// programs that hold sessions, so a program that was killed delays the list.
 const KNOWN: Duration = Duration::from_secs(1);
 
-/// Sends requests to the other programs of a tenant, which may hold the tenant's sessions.
+/// Sends requests to the other programs of a tenant that have sessions of the tenant open.
 pub(crate) struct NatsRemoteSessions {
-    calls: SessionCalls,
+    calls: SessionRequests,
     inbox: TurnInbox,
     sessions: NatsSessions,
     /// Class of the workers that run the turns; `None` if this program runs turns itself.
@@ -33,7 +34,7 @@ pub(crate) struct NatsRemoteSessions {
 impl NatsRemoteSessions {
     pub(super) fn new(sessions: NatsSessions, inbox: TurnInbox, class: Option<String>) -> Self {
         Self {
-            calls: SessionCalls::new(&sessions),
+            calls: SessionRequests::new(&sessions),
             inbox,
             sessions,
             class,
@@ -62,8 +63,13 @@ impl RemoteSessions for NatsRemoteSessions {
         })
     }
 
-    fn is_held<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>> {
-        Box::pin(async move { self.calls.is_held(session).await.map_err(to_remote_error) })
+    fn is_session_held<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>> {
+        Box::pin(async move {
+            self.calls
+                .is_session_held(session)
+                .await
+                .map_err(to_remote_error)
+        })
     }
 
     fn wait_for_holder<'a>(
@@ -79,7 +85,7 @@ impl RemoteSessions for NatsRemoteSessions {
 
     fn is_waiting<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<bool, RemoteError>> {
         Box::pin(async move {
-            let waits = self.inbox.is_waiting(session).await;
+            let waits = self.inbox.has_queued_input(session).await;
             waits.map_err(|error| to_remote_error(error.into()))
         })
     }
@@ -159,6 +165,6 @@ fn to_remote_error(error: CallError) -> RemoteError {
         CallError::Nats(NatsError::Refused { .. } | NatsError::OverQuota(_)) => {
             RemoteError::Full(error.to_string())
         }
-        other => RemoteError::Failed(error_chain(&other)),
+        other => RemoteError::Failed(format_error_chain(&other)),
     }
 }

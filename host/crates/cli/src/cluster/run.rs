@@ -96,7 +96,7 @@ async fn follow_turn_to_end(
     turn: &FollowedTurn,
     end: impl Future<Output = Result<EndedTurn, NatsError>>,
 ) -> anyhow::Result<Option<EndedTurn>> {
-    let (mut end, mut follow) = (std::pin::pin!(end), std::pin::pin!(turn.follow()));
+    let (mut end, mut follow) = (std::pin::pin!(end), std::pin::pin!(turn.show_until_end()));
     let (mut is_interrupted, mut is_followed) = (false, false);
     let ended = loop {
         tokio::select! {
@@ -115,7 +115,8 @@ async fn follow_turn_to_end(
             }
         }
     };
-    // The store may report the end before all events have arrived.
+    // Wait for the last events, because the store may report the end of the turn before all events
+    // have arrived.
     if turn.has_turn_begun() && !is_followed {
         let _ = tokio::time::timeout(LAST_EVENTS, follow).await;
     }

@@ -1,5 +1,5 @@
-//! Sends requests to the program of the cluster that holds a session, and follows the session's
-//! events even if the holder changes.
+//! Sends requests to the program of the cluster that holds the lease of a session, and follows the
+//! session's events even if another program takes over the lease.
 //!
 //! Does not depend on how events are shown. Start from [`SharedSession`].
 
@@ -11,9 +11,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, Peekable};
 use http::{Method, Request, Response, StatusCode};
-use rind_lib::text::error_chain;
+use rind_lib::text::format_error_chain;
 use rind_nats::NatsSessions;
-use rind_nats::call::{CallBody, CallError, SessionCalls};
+use rind_nats::call::{CallBody, CallError, SessionRequests};
 use rind_serve::body::Bytes;
 use rind_serve::questions::OpenQuestion;
 use serde_json::{Value, json};
@@ -23,10 +23,10 @@ use tokio::sync::mpsc::Sender;
 use super::super::approve::TerminalAnswer;
 use super::question::answer_request_body;
 
-/// Interval at which to check again whether a program holds the session.
+/// Interval at which to check again whether a program has the session open.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Timeout for the first event of a holder, which may never send one.
+/// Timeout for the first event from the program that holds the session, which may never send one.
 const FIRST: Duration = Duration::from_millis(500);
 
 /// Maximum size of an event and of an answer, in bytes.
@@ -35,38 +35,41 @@ const MAX_BYTES: usize = 16 << 20;
 /// Identifies a session of the cluster and sends requests to the program that holds it.
 #[derive(Clone)]
 pub(crate) struct SharedSession {
-    calls: SessionCalls,
+    calls: SessionRequests,
     pub(crate) id: String,
 }
 
-/// An event of a followed session, or a change of its holder.
+/// Event of a followed session, or a change of the program that has the session open.
 #[derive(Debug)]
 pub(crate) enum FollowedSessionUpdate {
     /// A program holds the session.
     Held,
     /// An event, as JSON.
     Event(Value),
-    /// The program no longer holds the session.
+    /// The program that held the session no longer holds it.
     Released,
 }
 
 impl SharedSession {
     pub(crate) fn new(sessions: &NatsSessions, id: &str) -> Self {
         Self {
-            calls: SessionCalls::new(sessions),
+            calls: SessionRequests::new(sessions),
             id: id.to_owned(),
         }
     }
 
-    /// Follows the events of the session through changes of its holder, until the receiver is
-    /// dropped.
+    /// Follows the events of the session until the receiver is dropped, even if another program
+    /// takes over the session.
     pub(crate) async fn follow(self, news: Sender<FollowedSessionUpdate>) {
         let mut after = None;
         while !news.is_closed() {
             match self.follow_session_holder(&mut after, &news).await {
                 Ok(()) | Err(CallError::NoHolder) => {}
                 Err(error) => {
-                    tracing::debug!(error = error_chain(&error), "the session is followed again");
+                    tracing::debug!(
+                        error = format_error_chain(&error),
+                        "the session is followed again"
+                    );
                 }
             }
             if self.calls.wait_for_holder(&self.id, PAUSE).await.is_err() {
@@ -75,7 +78,7 @@ impl SharedSession {
         }
     }
 
-    /// Forwards the events of one holder until it closes the session.
+    /// Forwards the events of the program that has the session open, until that program closes it.
     async fn follow_session_holder(
         &self,
         after: &mut Option<u64>,
@@ -83,15 +86,15 @@ impl SharedSession {
     ) -> Result<(), CallError> {
         let from = after.map(|number| format!("?after={number}"));
         let path = format!("/events{}", from.unwrap_or_default());
-        let answer = self.ask(Method::GET, &path, Value::Null).await?;
+        let answer = self.send_request(Method::GET, &path, Value::Null).await?;
         if answer.status() != StatusCode::OK {
             return Ok(());
         }
         let _ = news.send(FollowedSessionUpdate::Held).await;
         let mut events = read_events(answer.into_body());
-        if after.is_some() && !is_log_of_new_holder(&mut events).await {
+        if after.is_some() && !is_new_holder_log(&mut events).await {
             // Events up to `after` are not sent again, but questions among them may still be open.
-            for question in self.open_questions().await? {
+            for question in self.fetch_open_questions().await? {
                 let event = json!({ "type": "question", "question": question });
                 let _ = news.send(FollowedSessionUpdate::Event(event)).await;
             }
@@ -101,9 +104,9 @@ impl SharedSession {
         followed
     }
 
-    async fn open_questions(&self) -> Result<Vec<Value>, CallError> {
+    async fn fetch_open_questions(&self) -> Result<Vec<Value>, CallError> {
         let path = format!("/v1/questions?session={}", self.id);
-        let answer = self.ask_path(Method::GET, &path, Value::Null).await?;
+        let answer = self.request_holder(Method::GET, &path, Value::Null).await?;
         let open = read_json(answer.into_body()).await?;
         Ok(open["questions"].as_array().cloned().unwrap_or_default())
     }
@@ -113,7 +116,10 @@ impl SharedSession {
     /// # Errors
     /// The holder does not answer.
     pub(crate) async fn interrupt(&self) -> Result<bool, CallError> {
-        match self.ask(Method::POST, "/interrupt", json!({})).await {
+        match self
+            .send_request(Method::POST, "/interrupt", json!({}))
+            .await
+        {
             Err(CallError::NoHolder) => Ok(false),
             answer => Ok(read_json(answer?.into_body()).await?["was_running"] == true),
         }
@@ -123,49 +129,50 @@ impl SharedSession {
     /// turn runs.
     ///
     /// # Errors
-    /// The holder does not answer, or refuses the text.
+    /// The program that has the session open does not answer, or refuses the text.
     pub(crate) async fn steer(&self, text: &str) -> Result<Option<u64>, CallError> {
-        let answer = self.ask(Method::POST, "/steer", json!({ "text": text }));
+        let answer = self.send_request(Method::POST, "/steer", json!({ "text": text }));
         match answer.await {
             Err(CallError::NoHolder) => Ok(None),
             answer => Ok(read_json(answer?.into_body()).await?["number"].as_u64()),
         }
     }
 
-    /// Sends the answer to a question. Returns the status of the holder's response.
+    /// Sends the user's answer to a question, to the program that has the session open. Returns the
+    /// HTTP status of that program's response.
     ///
     /// # Errors
-    /// The holder does not answer.
-    pub(crate) async fn answer(
+    /// That program does not answer.
+    pub(crate) async fn send_question_answer(
         &self,
         question: &OpenQuestion,
         answer: &TerminalAnswer,
     ) -> Result<StatusCode, CallError> {
         let path = format!("/v1/questions/{}", question.id);
         let body = answer_request_body(&question.about, answer);
-        let answer = self.ask_path(Method::POST, &path, body);
+        let answer = self.request_holder(Method::POST, &path, body);
         Ok(answer.await?.status())
     }
 
-    /// Whether a program holds the session.
+    /// Whether a program has the session open.
     ///
     /// # Errors
-    /// The servers cannot be reached, or the holder does not answer.
-    pub(crate) async fn is_held(&self) -> Result<bool, CallError> {
-        self.calls.is_held(&self.id).await
+    /// The servers cannot be reached, or that program does not answer.
+    pub(crate) async fn is_session_held(&self) -> Result<bool, CallError> {
+        self.calls.is_session_held(&self.id).await
     }
 
-    async fn ask(
+    async fn send_request(
         &self,
         method: Method,
         what: &str,
         body: Value,
     ) -> Result<Response<CallBody>, CallError> {
         let path = format!("/v1/sessions/{}{what}", self.id);
-        self.ask_path(method, &path, body).await
+        self.request_holder(method, &path, body).await
     }
 
-    async fn ask_path(
+    async fn request_holder(
         &self,
         method: Method,
         path: &str,
@@ -185,7 +192,7 @@ impl SharedSession {
     }
 }
 
-/// Events of a holder with their numbers, as JSON text.
+/// Events from a session's holder as JSON text, each with its number.
 type NumberedEvents = Peekable<BoxStream<'static, Result<(u64, String), CallError>>>;
 
 /// Parses a stream of server-sent events. Skips events without a number or data.
@@ -216,14 +223,14 @@ fn read_events(body: CallBody) -> NumberedEvents {
     numbered.boxed().peekable()
 }
 
-/// Whether the events come from another holder than before. The log of a new holder begins with a
-/// `gap` event.
-async fn is_log_of_new_holder(events: &mut NumberedEvents) -> bool {
+/// Whether the events come from another program than before, which has become the session's holder.
+/// The log of a new holder begins with a `gap` event.
+async fn is_new_holder_log(events: &mut NumberedEvents) -> bool {
     let first = tokio::time::timeout(FIRST, Pin::new(events).peek()).await;
     matches!(first, Ok(Some(Ok((_, data)))) if data.contains("\"type\":\"gap\""))
 }
 
-/// Forwards the events until the stream ends.
+/// Forwards the events of the session to the receiver until the stream of events ends.
 async fn forward_events(
     events: &mut NumberedEvents,
     after: &mut Option<u64>,

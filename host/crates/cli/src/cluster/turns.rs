@@ -12,36 +12,38 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use http::{Request, Response};
 use rind_lib::lock::lock;
-use rind_nats::call::{BoardAnswerTaskGuard, CallHandler, SessionAnswerGuard, SessionCalls};
+use rind_nats::call::{BoardAnswerTaskGuard, CallHandler, SessionAnswerTaskGuard, SessionRequests};
 use rind_nats::worker::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns, WorkerTurnsState};
 use rind_nats::{NatsError, NatsSessions};
 use rind_serve::body::Bytes;
 use rind_serve::holder::{HeldSession, HeldSessionError, SessionHolder};
 use serde_json::Value;
 
-/// Timeout for a session to become idle after a turn, before its files are stored.
+/// Maximum time to wait after a turn until the session is idle, so that its files can be stored.
 const TURN_END: Duration = Duration::from_secs(1);
 
-/// Runs turns in sessions that this worker holds, and answers requests about these sessions.
+/// Runs turns in the sessions that this worker has claimed, and answers requests about these
+/// sessions.
 pub(super) struct WorkerTurnRunner {
     hosts: Arc<TurnHosts>,
     sets: Arc<PluginSetLoader>,
-    calls: SessionCalls,
-    /// Folder whose files are stored and restored; `None` without `--snapshots`.
+    calls: SessionRequests,
+    /// Worker's folder in which a session's files are restored before its turns and from which they
+    /// are stored; `None` without `--snapshots`.
     folder: Option<WorkerSessionFolder>,
     _boards: BoardAnswerTaskGuard,
 }
 
 impl WorkerTurnRunner {
-    /// Creates the runner. From now on, this worker answers requests for the list of its open
-    /// sessions.
+    /// Creates the runner of turns. From then on, this worker answers requests for the list of the
+    /// sessions that it has open.
     pub(super) async fn open(
         sessions: &NatsSessions,
         hosts: Arc<TurnHosts>,
         sets: Arc<PluginSetLoader>,
         folder: Option<WorkerSessionFolder>,
     ) -> Result<Self, NatsError> {
-        let calls = SessionCalls::new(sessions);
+        let calls = SessionRequests::new(sessions);
         let own = hosts.clone();
         let tell = move || -> BoxFuture<'static, (Vec<String>, Value)> {
             let own = own.clone();
@@ -67,14 +69,18 @@ impl WorkerTurns for WorkerTurnRunner {
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>> {
         Box::pin(async move {
-            // Do not open a session while there is no current host: another worker may have its
-            // plugins.
-            let host = self.hosts.current().ok_or(TurnFailure::Busy)?;
+            // Do not open a session while this worker has no current host: another worker may have
+            // loaded the plugins.
+            let host = self.hosts.current_host().ok_or(TurnFailure::Busy)?;
             let files = match &self.folder {
-                Some(folder) => Some(folder.restore(session).await?),
+                Some(folder) => Some(folder.restore_session_files(session).await?),
                 None => None,
             };
-            let held = host.holder.hold(session).await.map_err(to_turn_failure)?;
+            let held = host
+                .holder
+                .hold_session(session)
+                .await
+                .map_err(to_turn_failure)?;
             if let Some(files) = &files
                 && let Err(failure) = files.check_files_current().await
             {
@@ -108,7 +114,7 @@ impl WorkerTurns for WorkerTurnRunner {
     }
 
     fn state(&self) -> WorkerTurnsState {
-        self.hosts.state()
+        self.hosts.worker_turns_state()
     }
 }
 
@@ -121,7 +127,7 @@ struct WorkerHeldSession {
     /// Open session; `None` if it was closed to change its plugins and could not be opened again.
     held: Option<HeldSession>,
     calls: HolderCallHandler,
-    answered: SessionAnswerGuard,
+    answered: SessionAnswerTaskGuard,
     files: Option<ClaimedSessionFiles>,
 }
 
@@ -139,9 +145,9 @@ impl WorkerHeldSession {
         let Some(wanted) = wanted.filter(|wanted| !self.host.has_loaded_set(wanted)) else {
             return Ok(None);
         };
-        if self.host.set().is_none() {
-            // The turn began with a set, so it must not continue with the plugins of this machine,
-            // even if the set no longer exists.
+        if self.host.plugin_set().is_none() {
+            // The turn began with a published set of plugins, so it must not continue with the
+            // plugins of this machine, even if that set no longer exists.
             return Err(TurnFailure::Busy);
         }
         let earlier = self
@@ -160,7 +166,7 @@ impl WorkerHeldSession {
             held.close().await;
         }
         let continued = earlier.issue_continuation_permit();
-        let held = earlier.holder.hold(&self.session).await;
+        let held = earlier.holder.hold_session(&self.session).await;
         self.held = Some(held.map_err(to_turn_failure)?);
         *lock(&self.calls.0) = earlier.holder.clone();
         self.host = earlier;
@@ -175,7 +181,7 @@ impl ClaimedSession for WorkerHeldSession {
             let Some(held) = &mut self.held else {
                 return Err(TurnFailure::Busy);
             };
-            if continued.is_none() && !self.host.is_current() {
+            if continued.is_none() && !self.host.is_current_host() {
                 // The worker closes the session and claims it again with the current plugins.
                 return Err(TurnFailure::Busy);
             }
@@ -184,11 +190,11 @@ impl ClaimedSession for WorkerHeldSession {
                 return ended.map_err(to_turn_failure);
             };
             let (text, notice) = files.begin_turn(input).await?;
-            let teller = held.turn_messenger();
+            let teller = held.running_turn_sender();
             let tell = async {
                 if let Some(notice) = notice {
                     teller.tell(notice).await;
-                    files.note_input_told();
+                    files.record_model_informed();
                 }
                 std::future::pending().await
             };
@@ -254,8 +260,8 @@ fn to_turn_failure(error: HeldSessionError) -> TurnFailure {
     }
 }
 
-/// Answers the requests about the sessions of a holder. The holder is replaced when a turn needs
-/// another set of plugins.
+/// Answers requests about the sessions that a [`SessionHolder`] keeps open. The holder is replaced
+/// when a turn needs another set of plugins.
 #[derive(Clone)]
 struct HolderCallHandler(Arc<Mutex<SessionHolder>>);
 

@@ -1,5 +1,5 @@
-//! `rind worker`: runs the turns of one class of sessions until a signal arrives or the worker is
-//! drained.
+//! `rind worker`: runs the turns of the sessions that were created for one class of workers, until
+//! a signal arrives or the worker is drained.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::super::{open, render};
 use super::args::WorkerArgs;
 use super::files::WorkerSessionFolder;
 use super::hosts::{LoadedHost, TurnHosts};
-use super::plugins::{PluginSetLoader, check_keys, keep_host_current};
+use super::plugins::{PluginSetLoader, check_keys, load_new_sets_forever};
 use super::turns::WorkerTurnRunner;
-use rind_lib::beneath::{folders_below, real_path};
+use rind_lib::beneath::{real_path, select_folders_inside};
 use rind_lib::session::SessionStore;
 use rind_nats::worker::{NatsWorker, WorkerConfig};
-use rind_operator::confinement::own_folders;
+use rind_operator::confinement::rind_folders;
 use rind_operator::settings::SessionChoice;
 
 /// Runs turns of the class until a signal arrives or the worker is drained.
@@ -32,22 +32,22 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
     let (paths, hosts) = (settings.paths.clone(), Arc::new(TurnHosts::without_host()));
     let folder = match args.snapshots {
         Some(max_mib) => {
-            check_folders_outside_workspace(&paths.workspace, &own_folders(&paths))?;
+            check_folders_outside_workspace(&paths.workspace, &rind_folders(&paths))?;
             Some(WorkerSessionFolder::open(&sessions, &paths.workspace, max_mib).await?)
         }
         None => None,
     };
     let keys = args.plugins_key.clone();
     let loader = PluginSetLoader::new(&sessions, &args.class, keys, settings.clone(), args.ask);
-    // Load the plugins of this machine before anything else starts. A set is loaded later, by
-    // `keep_host_current`.
+    // Without keys for plugin sets, load the plugins of this machine before anything else starts.
+    // Otherwise `load_new_sets_forever` loads the published plugin set later.
     let (exits, loader) = if args.plugins_key.is_empty() {
         let prepared = open::prepare_session(settings).await?;
-        let store = SessionStore::over(Arc::new(sessions.clone()));
+        let store = SessionStore::with_backend(Arc::new(sessions.clone()));
         let ready = prepared.with_store(store).build_host().await?;
         render::print_note(&ready.run.chosen);
         let local = LoadedHost::new(&sessions, &ready.run, args.ask, None)?;
-        (Some(ready.exits), Arc::new(loader.without_key(local)))
+        (Some(ready.exits), Arc::new(loader.without_set_key(local)))
     } else {
         (None, Arc::new(loader))
     };
@@ -58,7 +58,7 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
         grace: Duration::from_secs(args.grace),
         ..WorkerConfig::new(&args.class, &name)
     };
-    let follows = keep_host_current(loader.clone(), hosts.clone());
+    let follows = load_new_sets_forever(loader.clone(), hosts.clone());
     let turns = WorkerTurnRunner::open(&sessions, hosts, loader, folder).await?;
     let turns = Arc::new(turns);
     let worker = tokio::task::spawn_blocking(move || NatsWorker::new(sessions, config, turns));
@@ -73,20 +73,21 @@ pub(crate) async fn run_worker(args: WorkerArgs) -> anyhow::Result<ExitStatus> {
         args.class
     ));
     #[cfg(feature = "otel")]
-    let metrics = super::metrics::WorkerMetrics::from_env(worker.watch(), &name);
+    let metrics = super::metrics::WorkerMetrics::from_env(worker.observer(), &name);
     let report = worker.run(stop).await?;
     #[cfg(feature = "otel")]
     metrics.finish().await;
     render::print_note(&format!(
-        "worker {name} ended: {} turns, {} sessions taken over by others, {} turns left to others, {} dead letters",
+        "worker {name} ended: {} turns, {} sessions taken over by other workers, {} interrupted turns left to other workers, {} inputs given up (dead letters)",
         report.turns, report.fenced, report.interrupted, report.dead
     ));
     Ok(ExitStatus::Done)
 }
 
-/// Checks that none of Rind's own folders is in a workspace whose files are stored and removed.
+/// Checks that none of Rind's own folders is in a workspace whose files the worker stores and
+/// removes.
 fn check_folders_outside_workspace(workspace: &Path, own: &[PathBuf]) -> anyhow::Result<()> {
-    let below = folders_below(&real_path(workspace), own);
+    let below = select_folders_inside(&real_path(workspace), own);
     match below.first() {
         None => Ok(()),
         Some(folder) => bail!(

@@ -97,13 +97,13 @@ pub(super) fn describe_context(
     compact: &CompactConfig,
 ) -> anyhow::Result<String> {
     let entries = read_entries(open)?;
-    let turns = ledger::turn_ledgers(&entries);
+    let turns = ledger::build_turn_ledgers(&entries);
     let mut rows: Vec<(String, u64)> = Vec::new();
     if let Some(turn) = turns.iter().rev().find(|turn| !turn.parts.is_empty()) {
         let kept = turn
             .parts
             .iter()
-            .filter(|row| row.change != ledger::PartChange::Removed);
+            .filter(|row| row.change != ledger::PromptPartChange::Removed);
         rows.extend(kept.map(|row| {
             let part = &row.part;
             let (key, source) = (
@@ -142,7 +142,7 @@ pub(super) fn describe_context(
     }
     let _ = write!(text, "{total:>9}  tokens in all, estimated");
     let profile = open.provider.profile(&open.model);
-    if let Some(most) = compact.threshold(&profile) {
+    if let Some(most) = compact.compaction_threshold(&profile) {
         let part = total * 100 / most.max(1);
         let _ = write!(
             text,

@@ -43,7 +43,7 @@ pub(super) fn parse_command_arguments(schema: &Value, text: &str) -> Result<Valu
         if let Some((key, value)) = parse_named_argument(word, &properties) {
             let of = properties.iter().find(|(name, _)| *name == key);
             let of = of.map_or(&Value::Null, |(_, of)| of);
-            insert_value(&mut given, key, of, value);
+            insert_argument_value(&mut given, key, of, value);
             continue;
         }
         let free: Vec<_> = properties
@@ -59,7 +59,7 @@ pub(super) fn parse_command_arguments(schema: &Value, text: &str) -> Result<Valu
             given.insert((*name).to_owned(), tail.into());
             break;
         }
-        insert_value(&mut given, name, of, &word.text);
+        insert_argument_value(&mut given, name, of, &word.text);
     }
     fill_defaults(&mut given, &properties);
     check_arguments(schema, given)
@@ -78,7 +78,9 @@ pub(super) fn convert_arguments(
     let mut given = Map::new();
     for (name, value) in named {
         match (properties.iter().find(|(own, _)| *own == name), value) {
-            (Some((_, of)), Value::String(text)) => insert_value(&mut given, &name, of, &text),
+            (Some((_, of)), Value::String(text)) => {
+                insert_argument_value(&mut given, &name, of, &text)
+            }
             (_, value) => _ = given.insert(name, value),
         }
     }
@@ -104,7 +106,7 @@ pub(super) fn complete_values(schema: &Value, name: &str, begun: &str) -> Vec<St
     let properties = schema_properties(schema).into_iter();
     let values = properties
         .filter(|(own, _)| *own == name)
-        .flat_map(|(_, of)| permitted_values(of));
+        .flat_map(|(_, of)| list_permitted_values(of));
     values.filter(|value| value.starts_with(begun)).collect()
 }
 
@@ -137,7 +139,7 @@ pub(super) fn argument_usage(schema: Option<&Value>) -> String {
     let required: Vec<&str> = required_names(schema).collect();
     let properties = schema_properties(schema);
     let each = properties.iter().map(|(name, of)| {
-        let values = permitted_values(of);
+        let values = list_permitted_values(of);
         let many = if is_list_property(of) { "…" } else { "" };
         match (required.contains(name), values.is_empty()) {
             (true, true) => format!("<{name}{many}>"),
@@ -161,7 +163,8 @@ pub(super) fn argument_help(schema: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Proposes completions for the end of `text`, which starts `offset` bytes into its line.
+/// Proposes completions for the end of `text`, the arguments of a command. `text` starts `offset`
+/// bytes into the typed line.
 pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Vec<LineCompletion> {
     let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, begun) = text.split_at(start.min(text.len()));
@@ -192,14 +195,14 @@ pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Ve
     if let Some((key, value)) = begun.split_once('=')
         && let Some((name, of)) = properties.iter().find(|(name, _)| *name == key)
     {
-        let fits = permitted_values(of)
+        let fits = list_permitted_values(of)
             .into_iter()
             .filter(|v| v.starts_with(value));
         found.extend(fits.map(|value| proposal(format!("{name}={value}"), of)));
         return found;
     }
     if let Some((_, of)) = free.first() {
-        let fits = permitted_values(of)
+        let fits = list_permitted_values(of)
             .into_iter()
             .filter(|v| v.starts_with(begun));
         found.extend(fits.map(|value| proposal(value, of)));
@@ -214,9 +217,9 @@ pub(super) fn complete_argument(schema: &Value, text: &str, offset: usize) -> Ve
 pub(super) struct PartialArgument {
     pub(super) name: String,
     pub(super) value: String,
-    /// Byte offset of the value in the text.
+    /// Byte offset in the text at which the value of the argument begins.
     pub(super) start: usize,
-    /// Names and values of the arguments before this one.
+    /// Names and values of the arguments before the one that is being typed.
     pub(super) others: Vec<(String, String)>,
 }
 
@@ -284,18 +287,18 @@ fn required_names(schema: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the values that a property may have; none if the schema does not list them.
-fn permitted_values(of: &Value) -> Vec<String> {
+fn list_permitted_values(of: &Value) -> Vec<String> {
     if let Some(values) = of.get("enum").and_then(Value::as_array) {
         return values.iter().map(json::plain_text).collect();
     }
-    match property_type(of) {
+    match read_property_type(of) {
         "boolean" => vec!["true".to_owned(), "false".to_owned()],
         _ => Vec::new(),
     }
 }
 
 /// Returns the type of a property. If the schema lists several types, the first other than `null`.
-fn property_type(of: &Value) -> &str {
+fn read_property_type(of: &Value) -> &str {
     match of.get("type") {
         Some(Value::String(kind)) => kind,
         Some(Value::Array(kinds)) => {
@@ -307,19 +310,19 @@ fn property_type(of: &Value) -> &str {
 }
 
 fn is_list_property(of: &Value) -> bool {
-    property_type(of) == "array"
+    read_property_type(of) == "array"
 }
 
 fn is_free_text_property(of: &Value) -> bool {
-    property_type(of) == "string" && of.get("enum").is_none()
+    read_property_type(of) == "string" && of.get("enum").is_none()
 }
 
-fn insert_value(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str) {
+fn insert_argument_value(given: &mut Map<String, Value>, name: &str, of: &Value, text: &str) {
     if !is_list_property(of) {
-        given.insert(name.to_owned(), convert_word(of, text));
+        given.insert(name.to_owned(), convert_word_to_type(of, text));
         return;
     }
-    let item = convert_word(of.get("items").unwrap_or(&Value::Null), text);
+    let item = convert_word_to_type(of.get("items").unwrap_or(&Value::Null), text);
     match given.get_mut(name) {
         Some(Value::Array(items)) => items.push(item),
         _ => _ = given.insert(name.to_owned(), vec![item].into()),
@@ -328,8 +331,8 @@ fn insert_value(given: &mut Map<String, Value>, name: &str, of: &Value, text: &s
 
 /// Converts a word to the type of its property. A word that does not fit stays text, and the schema
 /// check then reports it.
-fn convert_word(of: &Value, text: &str) -> Value {
-    let parsed = match property_type(of) {
+fn convert_word_to_type(of: &Value, text: &str) -> Value {
+    let parsed = match read_property_type(of) {
         "integer" | "number" => text.parse::<serde_json::Number>().ok().map(Value::Number),
         "boolean" => match text {
             "true" | "yes" => Some(true.into()),

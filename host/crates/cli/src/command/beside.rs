@@ -46,7 +46,7 @@ pub(crate) struct OpenSessionFacts {
 }
 
 impl OpenSessionFacts {
-    pub(crate) fn of(session: &Session) -> Self {
+    pub(crate) fn from_session(session: &Session) -> Self {
         Self {
             host: session.host().clone(),
             stored: session.stored(),
@@ -62,7 +62,7 @@ impl OpenSessionFacts {
         self.stored.cost_usd()
     }
 
-    /// Describes the model, its provider and the server.
+    /// Describes the model, its provider and the server's URL.
     pub(super) fn describe_model(&self) -> String {
         let url = self.provider.base_url();
         let at = url.map_or_else(String::new, |url| format!(" at {url}"));
@@ -70,16 +70,16 @@ impl OpenSessionFacts {
     }
 
     /// Sets the title of the session.
-    pub(super) fn rename(&self, title: Option<&str>) -> anyhow::Result<String> {
+    pub(super) fn set_title(&self, title: Option<&str>) -> anyhow::Result<String> {
         let Some(title) = title.filter(|title| !title.trim().is_empty()) else {
             bail_usage!("type a title after the command: /rename TITLE");
         };
         let title = self.stored.set_title(title)?;
-        Ok(format!("this session is called {title}"))
+        Ok(format!("the title of this session is now {title}"))
     }
 
     /// Returns the text of the model's last answer.
-    pub(super) fn last_answer(&self) -> anyhow::Result<String> {
+    pub(super) fn read_last_answer(&self) -> anyhow::Result<String> {
         let messages = self.stored.last_messages(MAX_MESSAGES);
         let is_answer = |message: &&Message| {
             message.role == Role::Assistant && !message.joined_text().trim().is_empty()
@@ -112,12 +112,16 @@ impl OpenSessionFacts {
                 command.line()
             )
         };
-        self.background.running().iter().map(line).collect()
+        self.background
+            .running_commands()
+            .iter()
+            .map(line)
+            .collect()
     }
 
     /// Returns the values that `/stop` accepts, each with a description.
     pub(super) fn propose_background_commands(&self) -> Vec<(String, String)> {
-        let running = self.background.running();
+        let running = self.background.running_commands();
         let mut values: Vec<(String, String)> = running
             .iter()
             .map(|command| (command.id().to_owned(), command.line()))
@@ -130,7 +134,7 @@ impl OpenSessionFacts {
 
     /// Stops one or all background commands; without an id, lists the background commands.
     pub(super) fn stop_background_command(&self, id: Option<&str>) -> anyhow::Result<String> {
-        let running = self.background.running();
+        let running = self.background.running_commands();
         let Some(id) = id.map(str::trim).filter(|id| !id.is_empty()) else {
             return Ok(match running.is_empty() {
                 true => "no command runs in the background".to_owned(),
@@ -255,7 +259,7 @@ impl CommandSet {
             true => "; --dry-run: calls that do more than read are described and not run",
             false => "",
         };
-        format!("{mode}: {}{dry_run}", mode.about())
+        format!("{mode}: {}{dry_run}", mode.description())
     }
 
     /// Switches the approval mode, or lists the modes.
@@ -263,16 +267,16 @@ impl CommandSet {
         if let Some(name) = name {
             let mode = name.parse::<ApprovalMode>();
             let mode = mode.map_err(crate::exit_code::Usage)?;
-            self.about.switch.set(mode);
+            self.about.switch.set_mode(mode);
             return Ok(format!("mode {}", self.describe_mode()));
         }
         let now = self.about.switch.mode();
         let rows = ApprovalMode::ALL.map(|mode| {
             let mark = if mode == now { "▸" } else { " " };
-            format!("{mark} {:<13}{}", mode.name(), mode.about())
+            format!("{mark} {:<13}{}", mode.name(), mode.description())
         });
         Ok(format!(
-            "{}\n/mode NAME switches; so does Shift-Tab in the chat. Rules and hooks that deny or ask hold in every mode",
+            "{}\n/mode NAME switches; so does Shift-Tab in the chat. Rules and hooks that deny hold in every mode, those that ask in all but `full`",
             rows.join("\n")
         ))
     }

@@ -282,7 +282,7 @@ pub(super) fn built_in_entries() -> Vec<CommandEntry> {
     let entry = |command: &'static BuiltIn| CommandEntry {
         name: command.name.to_owned(),
         description: command.description.to_owned(),
-        arguments: Some(command_schema(command)),
+        arguments: Some(build_command_schema(command)),
         origin: CommandOrigin::BuiltIn,
         may: Vec::new(),
         kind: CommandKind::BuiltIn(command),
@@ -290,7 +290,7 @@ pub(super) fn built_in_entries() -> Vec<CommandEntry> {
     TABLE.iter().map(entry).collect()
 }
 
-fn command_schema(command: &BuiltIn) -> Value {
+fn build_command_schema(command: &BuiltIn) -> Value {
     let mut properties = serde_json::Map::new();
     if let Some((name, help)) = command.argument {
         let property = json!({"type": "string", "description": help});

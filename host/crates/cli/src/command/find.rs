@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::helper::TemplateRenderer;
 use super::template::CommandTemplate;
 use super::{
-    CommandEntry, CommandKind, CommandOrigin, MAX_DESCRIPTION_BYTES, is_template_name,
+    CommandEntry, CommandKind, CommandOrigin, MAX_DESCRIPTION_BYTES, is_valid_template_name,
     user_prompts_folder,
 };
 use rind_lib::grant::held::InMemoryFolder;
@@ -23,7 +23,7 @@ use rind_operator::project_commands::read_commands;
 
 /// Reads the templates in the folder `prompts` next to the user's settings.
 pub(super) fn user_commands(paths: &Paths) -> Vec<CommandEntry> {
-    let files = rind_lib::plugin::prompts::read(&user_prompts_folder(paths), None);
+    let files = rind_lib::plugin::prompts::read_prompt_files(&user_prompts_folder(paths), None);
     prompt_command_entries(files, &CommandOrigin::User)
 }
 
@@ -61,7 +61,10 @@ fn plugin_command_entry(
 /// Lists the project's templates and its slash commands for Claude Code, from the copy of their
 /// files that was made when the project was trusted.
 pub(super) fn commands_of_project(paths: &Paths, held: &InMemoryFolder) -> Vec<CommandEntry> {
-    let own = rind_lib::plugin::prompts::read(&paths.project().join(FOLDER), Some(held));
+    let own = rind_lib::plugin::prompts::read_prompt_files(
+        &paths.project_folder().join(FOLDER),
+        Some(held),
+    );
     let mut files = own.to_vec();
     // A template of Rind hides a command for Claude Code with the same name.
     let commands = read_commands(&paths.workspace, held).templates.into_iter();
@@ -79,13 +82,16 @@ pub(super) fn skill_commands(skills: &Skills) -> Vec<CommandEntry> {
         .iter()
         .filter(|skill| skill.is_startable_by_user())
         .map(skill_command_entry);
-    let unusable = skills.unusable().iter().map(unusable_skill_entry);
+    let unusable = skills
+        .unusable_skills()
+        .iter()
+        .map(create_unusable_skill_entry);
     usable.chain(unusable).collect()
 }
 
 fn skill_command_entry(skill: &Arc<Skill>) -> CommandEntry {
     CommandEntry {
-        name: skill_name_without_plugin(&skill.id, &skill.source).to_owned(),
+        name: strip_plugin_prefix(&skill.id, &skill.source).to_owned(),
         description: clean_line(&skill.description, MAX_DESCRIPTION_BYTES),
         arguments: skill.arguments.clone(),
         origin: CommandOrigin::Skill(skill.trust, skill.source.clone()),
@@ -112,24 +118,27 @@ pub(super) fn server_commands(servers: &[ServerPrompts]) -> Vec<CommandEntry> {
 }
 
 /// Returns the id of a skill without the prefix `plugin:`.
-fn skill_name_without_plugin<'a>(id: &'a str, source: &Source) -> &'a str {
+fn strip_plugin_prefix<'a>(id: &'a str, source: &Source) -> &'a str {
     let plugin = source.plugin();
     let own = plugin.and_then(|plugin| id.strip_prefix(plugin)?.strip_prefix(':'));
     own.unwrap_or(id)
 }
 
-fn unusable_skill_entry(skill: &UnusableSkill) -> CommandEntry {
+fn create_unusable_skill_entry(skill: &UnusableSkill) -> CommandEntry {
     let mut faults = skill.diagnostics.iter();
     let fault = faults.find(|fault| fault.severity == Severity::Error);
     let why = fault.map_or_else(|| "it cannot be used".to_owned(), ToString::to_string);
-    let name = skill_name_without_plugin(&skill.id, &skill.source).to_owned();
+    let name = strip_plugin_prefix(&skill.id, &skill.source).to_owned();
     let origin = CommandOrigin::Skill(skill.trust, skill.source.clone());
     broken_command_entry(name, format!("{}:{why}", skill.file.display()), &origin)
 }
 
 /// Checks all templates. An entry whose template cannot be used becomes a broken entry with the
 /// reason.
-pub(super) async fn check_templates(entries: &mut [CommandEntry], helper: &TemplateRenderer) {
+pub(super) async fn check_command_templates(
+    entries: &mut [CommandEntry],
+    helper: &TemplateRenderer,
+) {
     let sources: Vec<&str> = entries
         .iter()
         .filter_map(|entry| match &entry.kind {
@@ -176,7 +185,7 @@ fn prompt_command_entry(file: &PromptFile, origin: &CommandOrigin) -> CommandEnt
             return broken_command_entry(name, format!("{}: {why}", path.display()), origin);
         }
     };
-    if !is_template_name(&name) {
+    if !is_valid_template_name(&name) {
         let why = format!(
             "{}: the name of a template consists of a-z, 0-9, `-` and `_`",
             path.display()

@@ -43,7 +43,7 @@ pub(super) fn describe_all_commands(commands: &CommandSet) -> String {
             if !lines.is_empty() {
                 lines.push(String::new());
             }
-            lines.push(command_entry_heading(entry));
+            lines.push(format_command_heading(entry));
         }
         let usage = command_usage_line(&list.display_name(at, entry), entry);
         let mut description = entry.description.clone();
@@ -64,7 +64,7 @@ pub(super) fn describe_all_commands(commands: &CommandSet) -> String {
     lines.join("\n")
 }
 
-fn command_entry_heading(entry: &CommandEntry) -> String {
+fn format_command_heading(entry: &CommandEntry) -> String {
     let origin = entry.origin.to_string();
     let mut letters = origin.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
@@ -80,7 +80,7 @@ pub(super) fn describe_command(commands: &CommandSet, name: &str) -> Result<Stri
     let name = name.strip_prefix('/').unwrap_or(name);
     let list = commands.list();
     let Some((at, entry)) = list.find_entry(name) else {
-        return Err(list.unknown_command_error(name));
+        return Err(list.format_unknown_command_error(name));
     };
     if let CommandKind::Broken(why) = &entry.kind {
         return Ok(format!("/{name} cannot be used: {why}"));

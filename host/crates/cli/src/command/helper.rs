@@ -42,7 +42,7 @@ const MAX_ENDED: usize = 3;
 #[derive(Debug)]
 pub(super) enum TemplateFailure {
     Fault(TemplateFault),
-    /// The process was killed or could not be started, with the reason.
+    /// The worker process was killed or could not be started, with the reason.
     Ended(String),
 }
 
@@ -55,8 +55,8 @@ pub(super) enum TemplateRenderer {
     Here,
 }
 
-/// A template to render with `arguments`. Without arguments, the job only returns the variables
-/// that the template uses.
+/// Job of the helper process: a template to render with `arguments`. Without arguments, the process
+/// only returns the variables that the template uses.
 #[derive(Serialize, Deserialize)]
 struct TemplateJob<'a> {
     source: Cow<'a, str>,
@@ -113,7 +113,7 @@ impl TemplateRenderer {
             names.extend(done.into_iter().map(|done| match done {
                 Ok(TemplateResult::Names(names)) => Ok(names),
                 Ok(TemplateResult::Text(_)) => {
-                    Err(TemplateFailure::Ended(WORKER.missing_answer_reason()))
+                    Err(TemplateFailure::Ended(WORKER.describe_missing_answer()))
                 }
                 Err(fault) => Err(TemplateFailure::Fault(fault)),
             }));
@@ -145,7 +145,7 @@ impl TemplateRenderer {
             (Some(Err(fault)), _) => Err(TemplateFailure::Fault(fault)),
             (_, Some(why)) => Err(TemplateFailure::Ended(why)),
             (Some(Ok(TemplateResult::Names(_))) | None, None) => {
-                Err(TemplateFailure::Ended(WORKER.missing_answer_reason()))
+                Err(TemplateFailure::Ended(WORKER.describe_missing_answer()))
             }
         }
     }

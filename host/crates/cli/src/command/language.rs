@@ -16,7 +16,7 @@ const FUEL: u64 = 50_000;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TemplateFault {
-    /// Byte offset in the template, if known.
+    /// Byte offset of the fault in the template, if known.
     pub(super) offset: Option<usize>,
     /// Line number in the template, from 1.
     pub(super) line: usize,

@@ -11,7 +11,11 @@ impl CommandList {
     /// Sorts commands by the rank of their source. Commands of one source keep their order.
     pub(super) fn new(entries: impl IntoIterator<Item = Arc<CommandEntry>>) -> Self {
         let mut entries: Vec<Arc<CommandEntry>> = entries.into_iter().collect();
-        entries.sort_by(|one, other| one.origin.rank().cmp(&other.origin.rank()));
+        entries.sort_by(|one, other| {
+            one.origin
+                .name_lookup_rank()
+                .cmp(&other.origin.name_lookup_rank())
+        });
         Self(entries.into())
     }
 
@@ -19,7 +23,7 @@ impl CommandList {
         self.0.iter()
     }
 
-    /// Returns the command that a typed name calls, and its index.
+    /// Returns the command that a typed name calls, and the command's index.
     pub(super) fn find_entry(&self, name: &str) -> Option<(usize, &Arc<CommandEntry>)> {
         let mut entries = self.iter().enumerate();
         entries.find(|(_, entry)| match name.split_once(':') {
@@ -30,9 +34,9 @@ impl CommandList {
         })
     }
 
-    /// Returns the earlier command that the bare name of `entry` calls instead of `entry`. Prompts
-    /// of MCP servers are shadowed only by prompts of the same server, because they are always
-    /// called with the server's name.
+    /// Returns the command before `entry` in this list that has the same name, and is therefore
+    /// called instead of `entry` by the name alone. A prompt of an MCP server can be shadowed only
+    /// by a prompt of the same server, because it is always called with the server's name.
     pub(super) fn shadowing_entry(&self, at: usize, entry: &CommandEntry) -> Option<&CommandEntry> {
         let qualifier = entry.origin.qualifier();
         let has_name = |other: &&Arc<CommandEntry>| {
@@ -44,8 +48,9 @@ impl CommandList {
         other.map(|other| &**other)
     }
 
-    /// Returns the name that calls a command. The source is a prefix if the bare name calls another
-    /// command, and for every prompt of an MCP server.
+    /// Returns the name with which a person calls the command. The source of the command is a
+    /// prefix of the name if the bare name calls another command, and for every prompt of an MCP
+    /// server.
     pub(super) fn display_name(&self, at: usize, entry: &CommandEntry) -> String {
         match self.shadowing_entry(at, entry) {
             None if !entry.is_server_prompt() => entry.name.clone(),
@@ -72,7 +77,7 @@ impl CommandList {
     }
 
     /// Returns an error text for an unknown command, with similar names.
-    pub(super) fn unknown_command_error(&self, name: &str) -> String {
+    pub(super) fn format_unknown_command_error(&self, name: &str) -> String {
         let full_name = |entry: &CommandEntry| match entry.is_server_prompt() {
             true => format!("{}:{}", entry.origin.qualifier(), entry.name),
             false => entry.name.clone(),

@@ -115,7 +115,7 @@ impl CommandEntry {
         let is_skill = matches!(self.origin, CommandOrigin::Skill(..));
         match &self.kind {
             CommandKind::Broken(why) if !is_skill => Some(format!(
-                "/{} of {} cannot be used: {why}",
+                "the command /{} of {} cannot be used: {why}",
                 self.name, self.origin
             )),
             _ => None,
@@ -164,12 +164,12 @@ pub(super) enum CommandCallResult {
     /// No text and no action: the command has done its work.
     Nothing,
     /// An action that only the owner of the session can take.
-    Action(OwnerAction),
+    Action(SessionOwnerAction),
 }
 
-/// An action for the owner of the session.
+/// Action that a command leaves to the code that owns the session, such as the chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum OwnerAction {
+pub(super) enum SessionOwnerAction {
     Quit,
     /// Continue the interrupted turn.
     Continue,
@@ -181,7 +181,7 @@ pub(super) enum OwnerAction {
     Reload,
     /// Copy this text to the clipboard of the terminal.
     Copy(String),
-    /// Continue another session: its full id, and a text to show.
+    /// Continue the existing session with the full id `id`, and show `text`.
     Resume {
         id: String,
         text: String,
@@ -232,7 +232,7 @@ fn is_skill_name(name: &str) -> bool {
 pub(super) struct ProjectTemplate {
     pub(super) name: String,
     pub(super) description: String,
-    /// Prompt that replaces the typed command.
+    /// Prompt that replaces the slash command that the person typed.
     pub(super) text: String,
 }
 
@@ -250,7 +250,7 @@ pub(super) fn project_templates(paths: &Paths, held: &InMemoryFolder) -> Vec<Pro
     templates.collect()
 }
 
-/// Returns the names that skills must not have.
+/// Returns the names that skills must not have, because built-in commands have them.
 pub(super) fn reserved_names() -> Vec<&'static str> {
     built_in::built_in_names().collect()
 }
@@ -262,7 +262,7 @@ fn is_command_name(name: &str) -> bool {
 
 /// Whether a template may have this name. Names of templates may contain `_`, those of other
 /// commands may not.
-fn is_template_name(name: &str) -> bool {
+fn is_valid_template_name(name: &str) -> bool {
     is_command_name(&name.replace('_', "-"))
 }
 
@@ -293,7 +293,7 @@ impl CommandSet {
         );
         entries.extend(find::skill_commands(&about.skills));
         entries.extend(find::server_commands(&about.servers));
-        find::check_templates(&mut entries, &helper).await;
+        find::check_command_templates(&mut entries, &helper).await;
         Self {
             list: RwLock::new(CommandList::new(entries.into_iter().map(Arc::new))),
             about,
@@ -305,7 +305,7 @@ impl CommandSet {
     }
 
     /// Sets the channel through which commands ask the person at the terminal.
-    pub(super) fn set_asker(&self, asker: Asker) {
+    pub(super) fn set_question_asker(&self, asker: Asker) {
         *lock(&self.asker) = asker;
     }
 
@@ -344,7 +344,7 @@ impl CommandSet {
         *lock(&self.models) = names;
     }
 
-    /// Returns the names of the models that the server listed.
+    /// Returns the names of the models that the provider's server listed.
     pub(super) fn models(&self) -> Vec<String> {
         lock(&self.models).clone()
     }
@@ -355,7 +355,7 @@ impl CommandSet {
 
     /// Returns a line with the reason for each template that cannot be used. Faults of skills are
     /// reported elsewhere, when skills are discovered.
-    pub(super) fn faults(&self) -> Vec<String> {
+    pub(super) fn template_faults(&self) -> Vec<String> {
         let list = self.list();
         list.iter().filter_map(|entry| entry.fault()).collect()
     }
@@ -363,7 +363,7 @@ impl CommandSet {
     /// Replaces the commands and templates of a plugin by those of its new version.
     pub(super) async fn replace_plugin(&self, plugin: &LoadedPlugin) {
         let mut entries = find::commands_of_plugin(plugin);
-        find::check_templates(&mut entries, &self.helper).await;
+        find::check_command_templates(&mut entries, &self.helper).await;
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         let is_own = |entry: &&Arc<CommandEntry>| match &entry.origin {
             CommandOrigin::Plugin(_, name) => *name == plugin.manifest.name,
@@ -389,7 +389,7 @@ impl CommandSet {
         };
         let list = self.list();
         let Some((_, entry)) = list.find_entry(name) else {
-            return Err(list.unknown_command_error(name));
+            return Err(list.format_unknown_command_error(name));
         };
         if let CommandKind::Broken(why) = &entry.kind {
             return Err(format!("/{name} cannot be used: {why}"));
@@ -447,7 +447,8 @@ impl CommandSet {
         matches!(call.entry.kind, CommandKind::BuiltIn(_))
     }
 
-    /// Whether a call must wait for the end of a running turn, which needs the session exclusively.
+    /// Whether the command must wait for the end of a running turn, because both need exclusive
+    /// access to the session.
     pub(super) fn waits_for_turn(&self, call: &CommandCall) -> bool {
         match &call.entry.kind {
             CommandKind::BuiltIn(command) => command.waits_for_turn(),
@@ -536,7 +537,7 @@ pub(super) async fn template_faults(
             .into_iter()
             .flat_map(|held| find::commands_of_project(paths, held)),
     );
-    find::check_templates(&mut entries, &TemplateRenderer::Program(program)).await;
+    find::check_command_templates(&mut entries, &TemplateRenderer::Program(program)).await;
     entries.iter().filter_map(CommandEntry::fault).collect()
 }
 

@@ -21,17 +21,17 @@ pub(super) enum CommandOrigin {
 impl CommandOrigin {
     /// Returns the rank in name lookup; the lowest is first. Commands of the project rank after
     /// those of the user.
-    pub(super) fn rank(&self) -> (u8, &str) {
+    pub(super) fn name_lookup_rank(&self) -> (u8, &str) {
         match self {
             Self::BuiltIn => (0, ""),
             Self::User => (1, ""),
-            Self::Plugin(trust, name) => (plugin_trust_rank(*trust), name),
+            Self::Plugin(trust, name) => (rank_plugin_trust(*trust), name),
             Self::Project => (5, ""),
-            Self::Skill(trust, Source::Plugin(name)) => (plugin_trust_rank(*trust), name),
+            Self::Skill(trust, Source::Plugin(name)) => (rank_plugin_trust(*trust), name),
             // Rank skills after the templates of the same origin.
             Self::Skill(Trust::User, _) => (1, "skills"),
             Self::Skill(Trust::Project, _) => (5, "skills"),
-            Self::Skill(trust, _) => (plugin_trust_rank(*trust), "skills"),
+            Self::Skill(trust, _) => (rank_plugin_trust(*trust), "skills"),
             Self::Server(name) => (8, name),
         }
     }
@@ -73,8 +73,9 @@ impl std::fmt::Display for CommandOrigin {
     }
 }
 
-/// Returns the rank of the commands of a plugin with this trust.
-fn plugin_trust_rank(trust: Trust) -> u8 {
+/// Returns the precedence of the commands of a plugin with this trust; a lower number takes
+/// precedence.
+fn rank_plugin_trust(trust: Trust) -> u8 {
     match trust {
         Trust::Managed => 2,
         Trust::Package => 3,

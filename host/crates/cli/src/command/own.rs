@@ -7,12 +7,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::built_in::{BuiltIn, BuiltInAction};
 use super::{
-    CommandCallResult, CommandKind, CommandSet, OpenSessionFacts, OwnerAction, about, help, rewind,
+    CommandCallResult, CommandKind, CommandSet, OpenSessionFacts, SessionOwnerAction, about, help,
+    rewind,
 };
 use crate::exit_code::{Usage, bail_usage};
 use crate::render;
 use rind_lib::host::Session;
-use rind_lib::plugin::load::Why;
+use rind_lib::plugin::load::LeftOutReason;
 use rind_lib::session::{SessionHead, SessionStore};
 use rind_lib::skill::Skill;
 use rind_lib::tool::policy::ApprovalMode;
@@ -46,7 +47,7 @@ pub(super) async fn run_built_in(
             return Ok(CommandCallResult::Nothing);
         }
         BuiltInAction::Continue => match session.interrupted() {
-            Some(_) => return Ok(CommandCallResult::Action(OwnerAction::Continue)),
+            Some(_) => return Ok(CommandCallResult::Action(SessionOwnerAction::Continue)),
             None => "no turn of this session was interrupted".to_owned(),
         },
         BuiltInAction::Undo => {
@@ -65,12 +66,15 @@ pub(super) async fn run_built_in(
         BuiltInAction::Skills => list_skills(commands, &session.active_skills()),
         BuiltInAction::Fork => {
             let id = session.fork()?;
-            let text = format!("this is a copy of session {}", session.id());
-            return Ok(CommandCallResult::Action(OwnerAction::Resume { id, text }));
+            let text = format!("this session is a copy of session {}", session.id());
+            return Ok(CommandCallResult::Action(SessionOwnerAction::Resume {
+                id,
+                text,
+            }));
         }
         BuiltInAction::Export => about::export_session(session, argument)?,
         _ => {
-            let open = OpenSessionFacts::of(session);
+            let open = OpenSessionFacts::from_session(session);
             return run_without_exclusive_session(commands, command, argument, Some(&open));
         }
     }))
@@ -92,16 +96,16 @@ fn run_without_exclusive_session(
         BuiltInAction::Cost => about::describe_cost(needs_open()?)?,
         BuiltInAction::Context => about::describe_context(needs_open()?, &commands.about.compact)?,
         BuiltInAction::Diff => needs_open()?.describe_diff(argument)?,
-        BuiltInAction::Rename => needs_open()?.rename(argument)?,
+        BuiltInAction::Rename => needs_open()?.set_title(argument)?,
         BuiltInAction::Copy => {
-            let text = needs_open()?.last_answer()?;
-            return Ok(CommandCallResult::Action(OwnerAction::Copy(text)));
+            let text = needs_open()?.read_last_answer()?;
+            return Ok(CommandCallResult::Action(SessionOwnerAction::Copy(text)));
         }
         BuiltInAction::Status => commands.describe_status(open),
         BuiltInAction::Stop => needs_open()?.stop_background_command(argument)?,
         BuiltInAction::Mode => commands.switch_mode(argument)?,
-        BuiltInAction::New => return Ok(CommandCallResult::Action(OwnerAction::New)),
-        BuiltInAction::Reload => return Ok(CommandCallResult::Action(OwnerAction::Reload)),
+        BuiltInAction::New => return Ok(CommandCallResult::Action(SessionOwnerAction::New)),
+        BuiltInAction::Reload => return Ok(CommandCallResult::Action(SessionOwnerAction::Reload)),
         BuiltInAction::Init => {
             return Ok(CommandCallResult::Prompt {
                 text: INIT.to_owned(),
@@ -120,21 +124,24 @@ fn run_without_exclusive_session(
             Some(wanted) => {
                 let paths = &commands.about.paths;
                 let store = SessionStore::new(paths.sessions());
-                let id = store.resolve_in(wanted, &paths.workspace)?;
+                let id = store.resolve_in_workspace(wanted, &paths.workspace)?;
                 let text = format!("this is session {id}");
-                return Ok(CommandCallResult::Action(OwnerAction::Resume { id, text }));
+                return Ok(CommandCallResult::Action(SessionOwnerAction::Resume {
+                    id,
+                    text,
+                }));
             }
             None => list_sessions(commands)?,
         },
         BuiltInAction::Model => match argument {
             Some(name) => {
-                return Ok(CommandCallResult::Action(OwnerAction::Model(
+                return Ok(CommandCallResult::Action(SessionOwnerAction::Model(
                     name.to_owned(),
                 )));
             }
             None => needs_open()?.describe_model(),
         },
-        BuiltInAction::Quit => return Ok(CommandCallResult::Action(OwnerAction::Quit)),
+        BuiltInAction::Quit => return Ok(CommandCallResult::Action(SessionOwnerAction::Quit)),
         BuiltInAction::Compact
         | BuiltInAction::Continue
         | BuiltInAction::Undo
@@ -170,8 +177,8 @@ fn list_plugins(commands: &CommandSet) -> String {
     });
     let left_out = plugins.left_out.iter().map(|left| {
         let mark = match left.why {
-            Why::Failed(_) => '✗',
-            Why::Held(_) => '?',
+            LeftOutReason::Failed(_) => '✗',
+            LeftOutReason::Held(_) => '?',
             _ => '○',
         };
         let why = render::one_line(&render::plugins::left_out_reason(left), 400);
@@ -254,7 +261,7 @@ fn list_permissions(commands: &CommandSet) -> String {
 }
 
 fn list_sessions(commands: &CommandSet) -> anyhow::Result<String> {
-    let rows = session_rows(commands)?;
+    let rows = build_session_rows(commands)?;
     if rows.is_empty() {
         return Ok("there are no sessions of this folder yet".to_owned());
     }
@@ -264,7 +271,7 @@ fn list_sessions(commands: &CommandSet) -> anyhow::Result<String> {
 
 /// Returns the ids of this folder's sessions, each with its age, length and title; the most
 /// recently used first.
-fn session_rows(commands: &CommandSet) -> anyhow::Result<Vec<(String, String)>> {
+fn build_session_rows(commands: &CommandSet) -> anyhow::Result<Vec<(String, String)>> {
     let paths = &commands.about.paths;
     let rows = SessionStore::new(paths.sessions()).heads()?.rows;
     let here = rows
@@ -291,13 +298,13 @@ pub(super) fn propose_background_commands(commands: &CommandSet) -> Vec<(String,
 pub(super) fn propose_modes(_: &CommandSet) -> Vec<(String, String)> {
     let modes = ApprovalMode::ALL.into_iter();
     modes
-        .map(|mode| (mode.name().to_owned(), mode.about().to_owned()))
+        .map(|mode| (mode.name().to_owned(), mode.description().to_owned()))
         .collect()
 }
 
 /// Returns the sessions to propose for `/resume`.
 pub(super) fn propose_sessions(commands: &CommandSet) -> Vec<(String, String)> {
-    let mut rows = session_rows(commands).unwrap_or_default();
+    let mut rows = build_session_rows(commands).unwrap_or_default();
     rows.insert(0, ("last".to_owned(), "the one used last".to_owned()));
     rows
 }

@@ -19,7 +19,7 @@ const TEXT: &str = "arguments";
 /// Commands of a host that only produce text, and so can be offered as prompts.
 pub(crate) struct CommandPrompts {
     pub(crate) commands: Arc<CommandSet>,
-    /// MCP servers whose prompts are offered as well.
+    /// Names of the MCP servers whose prompts are forwarded in addition to Rind's own prompts.
     pub(crate) upstream: BTreeSet<String>,
 }
 
@@ -139,6 +139,6 @@ fn render_skill_prompt(skill: &Skill, given: &Value) -> Result<String, String> {
     let arguments = SkillArguments::new(skill, given);
     Ok(Skills::wrap_in_tag(
         skill,
-        &Skills::expand(skill, &arguments),
+        &Skills::expand_skill(skill, &arguments),
     ))
 }

@@ -18,7 +18,7 @@ use crate::render::changes::{ShownFileChange, change_lines, describe_file_change
 use crate::render::{self, BOLD, DIM, WARN};
 use rind_lib::checkpoint::{Checkpoints, PlannedChange, RewindPlan, RewindResult};
 use rind_lib::host::Session;
-use rind_lib::session::{self, Body, Undone};
+use rind_lib::session::{self, Body, UndoneTurn};
 
 /// Maximum number of rows of one file's diff in a question.
 const MAX_ROWS: usize = 60;
@@ -137,7 +137,7 @@ fn list_turns(session: &Session) -> anyhow::Result<String> {
 /// Turns to undo, with the plan for the files, and the reasons why parts cannot be undone.
 struct RewindProposal {
     turn: u32,
-    turns: Vec<Undone>,
+    turns: Vec<UndoneTurn>,
     /// Reason why the conversation cannot be undone, if any.
     refusal: Option<String>,
     plan: RewindPlan,
@@ -177,7 +177,7 @@ async fn undo_turns_since(
     let asker = asker.filter(|_| !scope.plan.changes.is_empty());
     let parts = match &asker {
         Some(asker) if words.parts != Some(RewindParts::Conversation) => {
-            let screen = question_screen(&checkpoints, &scope, words).await?;
+            let screen = build_rewind_question(&checkpoints, &scope, words).await?;
             let answered = ask_command_question(asker, screen);
             let word = tokio::select! {
                 biased;
@@ -275,7 +275,7 @@ async fn undo_turns(
     Ok(text.join("\n"))
 }
 
-fn describe_undone_turns(undone: &[Undone]) -> String {
+fn describe_undone_turns(undone: &[UndoneTurn]) -> String {
     let n_messages: usize = undone.iter().map(|turn| turn.n_messages).sum();
     let messages = render::format_count(n_messages as u64, "message");
     match undone {
@@ -308,11 +308,11 @@ fn describe_restored_files(plan: &RewindPlan, result: &RewindResult) -> Vec<Stri
         let words = describe_file_change(&change.present, &change.target);
         (change.path.as_str(), words)
     });
-    list_paths(restored, &mut lines);
+    append_path_lines(restored, &mut lines);
     if !result.kept.is_empty() {
         lines.push("these stay as they are:".to_owned());
         let kept = result.kept.iter();
-        list_paths(
+        append_path_lines(
             kept.map(|(path, why)| (path.as_str(), why.clone())),
             &mut lines,
         );
@@ -326,7 +326,7 @@ fn list_unrestorable_files(plan: &RewindPlan) -> Vec<String> {
     if !plan.lost.is_empty() {
         lines.push("these cannot be restored:".to_owned());
         let lost = plan.lost.iter();
-        list_paths(
+        append_path_lines(
             lost.map(|lost| (lost.subject.as_str(), lost.why.clone())),
             &mut lines,
         );
@@ -340,7 +340,7 @@ fn list_unrestorable_files(plan: &RewindPlan) -> Vec<String> {
     lines
 }
 
-fn list_paths<'a>(rows: impl Iterator<Item = (&'a str, String)>, lines: &mut Vec<String>) {
+fn append_path_lines<'a>(rows: impl Iterator<Item = (&'a str, String)>, lines: &mut Vec<String>) {
     let rows: Vec<(&str, String)> = rows.collect();
     let shown = rows.iter().take(MAX_PATHS);
     lines.extend(shown.map(|(path, words)| {
@@ -356,7 +356,7 @@ fn list_paths<'a>(rows: impl Iterator<Item = (&'a str, String)>, lines: &mut Vec
 }
 
 /// Returns the question that shows the diff and asks which parts to undo.
-async fn question_screen(
+async fn build_rewind_question(
     checkpoints: &Arc<Checkpoints>,
     scope: &RewindProposal,
     words: RewindArguments,
@@ -365,15 +365,15 @@ async fn question_screen(
     let head = QuestionLine::new("")
         .with_styled_text(WARN.bold(), "? ")
         .with_text(&format!("go back to before turn {}: ", scope.turn))
-        .with_foreign_text(DIM, &render::one_line(input.unwrap_or_default(), 100));
+        .with_escaped_text(DIM, &render::one_line(input.unwrap_or_default(), 100));
     let mut lost = Vec::new();
     if let Some(why) = &scope.refusal {
-        lost.push(QuestionLine::new("  ").with_foreign_text(WARN, why));
+        lost.push(QuestionLine::new("  ").with_escaped_text(WARN, why));
     }
     let lines = list_unrestorable_files(&scope.plan).into_iter();
-    lost.extend(lines.map(|line| QuestionLine::new("  ").with_foreign_text(DIM, &line)));
+    lost.extend(lines.map(|line| QuestionLine::new("  ").with_escaped_text(DIM, &line)));
     let (plan, checkpoints) = (scope.plan.clone(), checkpoints.clone());
-    let diff = tokio::task::spawn_blocking(move || diff_lines(&checkpoints, &plan));
+    let diff = tokio::task::spawn_blocking(move || format_rewind_diff(&checkpoints, &plan));
     let (keys, words) = match (words.parts, scope.turns.is_empty()) {
         (Some(_), _) => ("[y]es or [n]o", vec!["yes", DECLINED]),
         (None, true) => ("[f]iles or [n]o", vec!["files", DECLINED]),
@@ -393,7 +393,7 @@ async fn question_screen(
     })
 }
 
-fn diff_lines(checkpoints: &Checkpoints, plan: &RewindPlan) -> Vec<QuestionLine> {
+fn format_rewind_diff(checkpoints: &Checkpoints, plan: &RewindPlan) -> Vec<QuestionLine> {
     let mut lines = Vec::new();
     for (n, change) in plan.changes.iter().enumerate() {
         let contents = match n < MAX_DIFFS {
@@ -408,7 +408,7 @@ fn diff_lines(checkpoints: &Checkpoints, plan: &RewindPlan) -> Vec<QuestionLine>
                 None => line,
                 Some(since) => line
                     .with_text(" ")
-                    .with_styled_text(WARN, &format!("({})", since.in_words())),
+                    .with_styled_text(WARN, &format!("({})", since.describe_reason())),
             });
         }
         if n < MAX_DIFFS {
@@ -435,9 +435,9 @@ fn overwrite_question(plan: &RewindPlan) -> CommandQuestion {
         let since = change.changed?;
         Some(
             QuestionLine::new("  ")
-                .with_foreign_text(BOLD, &change.path)
+                .with_escaped_text(BOLD, &change.path)
                 .with_text(": ")
-                .with_styled_text(DIM, since.in_words()),
+                .with_styled_text(DIM, since.describe_reason()),
         )
     });
     let head = QuestionLine::new("")

@@ -11,7 +11,7 @@ use crate::exit_code::{Usage, bail_usage};
 use rind_lib::event::{CommandResult, Event};
 use rind_lib::host::{Session, SessionMaterials};
 use rind_lib::plugin::commands::CommandReply;
-use rind_mcp::server_origin;
+use rind_mcp::mcp_server_origin;
 
 impl CommandSet {
     /// Runs a call that [works without a session](Self::works_without_session). Returns the outcome
@@ -26,7 +26,7 @@ impl CommandSet {
         (outcome, event)
     }
 
-    /// Runs a call. `session` is the open session, in which no turn may run.
+    /// Runs a slash command. `session` is the open session; it must have no running turn.
     ///
     /// # Errors
     /// The command failed.
@@ -126,7 +126,7 @@ impl CommandSet {
             );
         }
         let arguments = call.arguments.as_object().cloned().unwrap_or_default();
-        let origin = server_origin(server);
+        let origin = mcp_server_origin(server);
         tokio::select! {
             biased;
             () = cancel.cancelled() => bail_usage!("it was interrupted"),

@@ -60,7 +60,7 @@ fn read_files_on_disk(skill: &Skill) -> Result<SkillFiles, String> {
         let text = text.ok_or("its file is gone")?;
         return Ok([(vec![FILE.to_owned()], text.into_bytes())].into());
     }
-    if !skill.is_in_place() {
+    if !skill.is_path_unchanged() {
         return Err("its folder was replaced after it was found".to_owned());
     }
     let bounds = FolderReadLimits {

@@ -60,7 +60,7 @@ pub(super) struct CommandTemplate {
 }
 
 impl CommandTemplate {
-    /// Parses the front matter of a file.
+    /// Parses the front matter of a template file.
     ///
     /// # Errors
     /// The reason why the template cannot be used, with file, line and column.
@@ -161,7 +161,9 @@ impl CommandTemplate {
         let known: Vec<&str> = declared.into_iter().collect();
         let known = match (&self.arguments, known.is_empty()) {
             (None, _) => {
-                format!("it declares no arguments, and the text after its name is `{TEXT}`")
+                format!(
+                    "it declares no arguments; `{TEXT}` has the text that follows the command's name"
+                )
             }
             (Some(_), true) => "it declares none".to_owned(),
             (Some(_), false) => format!("its arguments are {}", known.join(", ")),

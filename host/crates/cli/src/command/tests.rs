@@ -5,7 +5,7 @@ use super::*;
 const TEMPLATE: &str = "---\ndescription: Looks\narguments:\n  properties:\n    depth: {enum: [quick, thorough]}\n---\nLook {{ depth }}.\n";
 
 /// Returns the commands of a user and of a project with templates of these file names.
-async fn commands(user: &[&str], project: &[&str]) -> CommandSet {
+async fn load_command_set(user: &[&str], project: &[&str]) -> CommandSet {
     let folder = tempfile::tempdir().unwrap();
     let paths = Paths::under(&folder.path().join("home"), &folder.path().join("work"));
     let put = |folder: &std::path::Path, names: &[&str]| {
@@ -15,8 +15,8 @@ async fn commands(user: &[&str], project: &[&str]) -> CommandSet {
         }
     };
     put(&user_prompts_folder(&paths), user);
-    put(&paths.project().join("prompts"), project);
-    let held = InMemoryFolder::read(&paths.project()).unwrap();
+    put(&paths.project_folder().join("prompts"), project);
+    let held = InMemoryFolder::read(&paths.project_folder()).unwrap();
     let about = BuiltInCommandContext {
         skills: std::sync::Arc::default(),
         paths,
@@ -50,7 +50,7 @@ fn server_prompts() -> rind_mcp::ServerPrompts {
 
 #[tokio::test]
 async fn a_prompt_of_a_server_is_called_with_the_name_of_its_server_only() {
-    let commands = commands(&[], &[]).await;
+    let commands = load_command_set(&[], &[]).await;
     assert_eq!(complete_texts(&commands, "/doc"), ["/docs:help"]);
     assert_eq!(
         complete_texts(&commands, "/docs:help st"),
@@ -109,8 +109,8 @@ fn a_line_calls_a_command_when_it_begins_with_a_slash_and_a_name() {
 }
 
 #[tokio::test]
-async fn the_first_source_gets_the_plain_name_and_the_others_need_a_prefix() {
-    let commands = commands(&["look.md", "help.md"], &["look.md", "see.md"]).await;
+async fn of_commands_with_the_same_name_only_those_of_later_sources_get_a_prefix() {
+    let commands = load_command_set(&["look.md", "help.md"], &["look.md", "see.md"]).await;
     let source = |line: &str| {
         let call = commands.parse_call(line).unwrap();
         call.entry.origin.to_string()
@@ -129,8 +129,8 @@ async fn the_first_source_gets_the_plain_name_and_the_others_need_a_prefix() {
 }
 
 #[tokio::test]
-async fn names_and_arguments_complete() {
-    let commands = commands(&["look.md"], &["look.md"]).await;
+async fn command_names_and_arguments_are_completed() {
+    let commands = load_command_set(&["look.md"], &["look.md"]).await;
     assert_eq!(complete_texts(&commands, "/lo"), ["/look"]);
     // An exact match comes first.
     assert_eq!(complete_texts(&commands, "/mode"), ["/mode", "/model"]);
@@ -154,7 +154,7 @@ async fn names_and_arguments_complete() {
 
 #[tokio::test]
 async fn no_line_makes_parsing_or_completing_fail() {
-    let commands = commands(&["look.md"], &[]).await;
+    let commands = load_command_set(&["look.md"], &[]).await;
     for line in [
         "",
         "/",
@@ -172,7 +172,7 @@ async fn no_line_makes_parsing_or_completing_fail() {
 }
 
 #[test]
-fn the_check_of_plugins_knows_every_built_in_name() {
+fn the_plugin_check_knows_every_built_in_command_name() {
     let entries = built_in::built_in_entries();
     let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     assert_eq!(names, rind_check::BUILT_IN_COMMANDS);

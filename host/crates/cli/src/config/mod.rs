@@ -18,17 +18,17 @@ use rind_operator::{model, project, setup};
 
 /// A setting as `rind config show --json` prints it.
 #[derive(Debug, Serialize)]
-pub(super) struct ShownSetting {
+pub(super) struct DisplayedSetting {
     /// Keys joined with dots, as in `--set`.
     pub(super) key: String,
     pub(super) value: toml::Value,
     /// Origin of the value, such as a file; `default` if no settings set it.
     pub(super) source: String,
-    /// Origins of other values that this one overrides.
+    /// Origins of the other values of the same setting, which this value overrides.
     pub(super) over: Vec<String>,
 }
 
-impl From<Setting> for ShownSetting {
+impl From<Setting> for DisplayedSetting {
     fn from(setting: Setting) -> Self {
         let keys = setting.keys.iter().map(|key| quote_key(key));
         let mut places = setting.places.into_iter();
@@ -55,7 +55,7 @@ pub(super) async fn show_config(args: ConfigShowArgs) -> anyhow::Result<ExitStat
     let model = args.model.selection();
     let setup = read_project_setup(args.workspace.as_deref(), &model, args.trust_project).await?;
     let values = setup.config.values(&starter::default_settings()?);
-    let shown: Vec<ShownSetting> = values.into_iter().map(ShownSetting::from).collect();
+    let shown: Vec<DisplayedSetting> = values.into_iter().map(DisplayedSetting::from).collect();
     if args.json {
         render::print_json(&shown)?;
         return Ok(ExitStatus::Done);
@@ -75,7 +75,7 @@ pub(super) fn init_config(args: &ConfigInitArgs) -> anyhow::Result<ExitStatus> {
     let (path, sections) = if args.user {
         (paths.user_config(), setup::SECTIONS)
     } else {
-        (paths.project_config(), project::SECTIONS)
+        (paths.project_config_path(), project::SECTIONS)
     };
     let shown = path.display().to_string();
     let folder = path.parent().unwrap_or(&path);

@@ -17,7 +17,7 @@ pub(super) fn default_settings() -> anyhow::Result<toml::Table> {
 /// Returns an initial settings file with every key of these sections commented out.
 pub(super) fn build_starter_settings(sections: &[&str]) -> String {
     let wanted = |block: &&str| {
-        let section = block.lines().find_map(section_name);
+        let section = block.lines().find_map(parse_section_name);
         section.is_none_or(|name| sections.contains(&name))
     };
     let blocks = STARTER.split("\n\n").filter(wanted).map(|block| {
@@ -33,7 +33,7 @@ pub(super) fn build_starter_settings(sections: &[&str]) -> String {
 
 /// Returns the top-level section of a line such as `[agent.compact]`; `None` if the line is no
 /// section header.
-fn section_name(line: &str) -> Option<&str> {
+fn parse_section_name(line: &str) -> Option<&str> {
     let line = line.strip_prefix(EXAMPLE).unwrap_or(line);
     let name = line.strip_prefix('[')?.trim_start_matches('[');
     name.split(['.', ']']).next()
@@ -54,7 +54,7 @@ mod tests {
     use rind_operator::setup::SECTIONS;
 
     fn config(text: String) -> Config {
-        let layer = Layer::of_file(std::path::Path::new("starter.toml"), text).unwrap();
+        let layer = Layer::from_file_text(std::path::Path::new("starter.toml"), text).unwrap();
         let config = Config::new(vec![layer]);
         config.check_known_sections(SECTIONS).unwrap();
         config
@@ -88,7 +88,8 @@ mod tests {
         let config = config(set.join("\n"));
         for name in SECTIONS {
             assert!(
-                set.iter().any(|line| section_name(line) == Some(name)),
+                set.iter()
+                    .any(|line| parse_section_name(line) == Some(name)),
                 "{name}"
             );
         }

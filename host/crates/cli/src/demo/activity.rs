@@ -14,7 +14,8 @@ pub(in super::super) struct TurnActivity {
     summarized: Option<String>,
 }
 
-/// Kind of activity. The order matters: kinds before [`Logged`](Self::Logged) are effects.
+/// Kind of activity. The order matters: kinds before [`Logged`](Self::Logged) change something or
+/// leave the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum ActivityKind {
     /// Messages to the person.
@@ -27,7 +28,7 @@ pub(in super::super) enum ActivityKind {
     Reached,
     Ran,
     Measured,
-    /// Lasting results in the conversation or on the disk.
+    /// Changes that last after the turn, in the conversation or on the disk.
     Left,
     Logged,
     Failed,
@@ -63,10 +64,10 @@ impl TurnActivity {
                 ..
             } => self
                 .plugin_activity_mut(plugin)
-                .add_effect_of_last_call(ActivityKind::Said, text),
+                .add_last_call_effect(ActivityKind::Said, text),
             Event::Metric { plugin, name, .. } => {
                 self.plugin_activity_mut(plugin)
-                    .add_effect_of_last_call(ActivityKind::Measured, name);
+                    .add_last_call_effect(ActivityKind::Measured, name);
             }
             Event::Injected { plugin, text, .. } => {
                 self.add_activity(plugin, ActivityKind::Told, text)
@@ -129,7 +130,7 @@ impl PluginActivity {
 
     /// Adds an effect of the plugin's most recent hook call. Events about the effects of a call
     /// directly follow the record of the call.
-    fn add_effect_of_last_call(&mut self, kind: ActivityKind, what: &str) {
+    fn add_last_call_effect(&mut self, kind: ActivityKind, what: &str) {
         if let Some(point) = self.last_point.clone() {
             self.add_text(ActivityKind::ActedAt, point);
         }
@@ -150,7 +151,8 @@ impl PluginActivity {
                 self.add_text(ActivityKind::ActedAt, point);
                 for what in &record.changed {
                     match *what {
-                        // An injection has its own event, which has the text.
+                        // Skip this change: an injected message is also reported by an event of its
+                        // own, which contains the text.
                         "inject" => {}
                         "note" => self.add_text(ActivityKind::Told, reason),
                         what => self.add_text(ActivityKind::Changed, format!("{what} at {point}")),

@@ -30,7 +30,7 @@ use rind_lib::provider::scripted::Scripted;
 use rind_lib::tool::policy::{ModeSwitch, PolicyMode};
 use rind_operator::confinement;
 use rind_operator::host::{OperatorHost, OperatorHostParts};
-use rind_operator::load::PluginLoad;
+use rind_operator::load::PreparedPluginLoad;
 use rind_operator::settings::{ModelSelection, PluginSelection, SessionChoice};
 use rind_operator::setup::OperatorSetup;
 
@@ -58,11 +58,12 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         ..ModelSelection::default()
     };
     let mut setup = OperatorSetup::read(operator_environment(), here, &model, None)?;
-    // Load only the bundled plugins: the settings of the story must not affect plugins that are
-    // installed on this machine.
-    let load = PluginLoad::new(&setup, &PluginSelection::default(), GrantOptions::default())?
-        .search_plugins_only_in(demo_folders()?)
-        .with_plugin_folders(&paths);
+    // Load only the bundled plugins: the settings that the demo writes must not affect plugins that
+    // are installed on this machine.
+    let load =
+        PreparedPluginLoad::new(&setup, &PluginSelection::default(), GrantOptions::default())?
+            .search_plugins_only_in(demo_folders()?)
+            .with_plugin_folders(&paths);
     let plugins = load.load().await.context("load plugins")?;
     setup.paths = paths;
     let paths = &setup.paths;
@@ -91,7 +92,9 @@ pub(super) async fn run_demo(args: DemoArgs) -> anyhow::Result<ExitStatus> {
         },
         switch: ModeSwitch::default(),
         approver,
-        commands: confinement::find_confinement(&setup).await?.commands(),
+        commands: confinement::find_confinement(&setup)
+            .await?
+            .command_environment(),
         sources: Vec::new(),
         store: None,
         set: None,
@@ -170,7 +173,10 @@ fn report_demo_activity(
     let idle: Vec<&&str> = CORE.iter().filter(did_nothing).collect();
     if !is_json {
         let n_acted = CORE.len() - idle.len();
-        render::print_note(&format!("{n_acted} of {} core plugins acted", CORE.len()));
+        render::print_note(&format!(
+            "{n_acted} of {} core plugins were active in this turn",
+            CORE.len()
+        ));
     }
     for name in &idle {
         let what = if is_loaded(name) {
@@ -186,7 +192,7 @@ fn report_demo_activity(
 /// Returns the folders of this installation's plugins and of the examples. Only demos load the
 /// examples, because tools such as a greeting have no use in real work.
 fn demo_folders() -> anyhow::Result<Vec<PathBuf>> {
-    let folders = operator_environment().managed_folders()?.into_iter();
+    let folders = operator_environment().list_managed_folders()?.into_iter();
     Ok(folders.chain([carried::examples_folder()]).collect())
 }
 
@@ -196,7 +202,7 @@ fn check_core_plugins(plugins: &PluginSet) -> anyhow::Result<()> {
     if plugins.plugins.iter().any(|p| is_core(&p.manifest.name)) {
         return Ok(());
     }
-    let folders = operator_environment().managed_folders()?.into_iter();
+    let folders = operator_environment().list_managed_folders()?.into_iter();
     let folders: Vec<_> = folders.map(|folder| folder.display().to_string()).collect();
     bail_usage!(
         "no core plugin runs, so there is nothing to show; they were looked for in {}, and `rind plugin list` says why others do \

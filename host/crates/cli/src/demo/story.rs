@@ -21,7 +21,7 @@ pub(super) struct DemoStory {
     /// Initial contents of the plugins' stores as TOML, by plugin and key, as if the plugins had
     /// written them.
     pub(super) learnt: &'static str,
-    /// Whether every core plugin is expected to act.
+    /// Whether every core plugin is expected to act in this story.
     pub(super) is_for_all: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) const ALL: DemoStory = DemoStory {
     is_for_all: true,
 };
 
-/// Files of the workspace in both stories, without the log file, which is generated.
+/// Files of the workspace in both stories of the demo, without the log file, which is generated.
 const FILES: [(&str, &str); 3] = [
     ("README.md", include_str!("files/README.md")),
     ("notes/vendor.md", include_str!("files/vendor.md")),
@@ -92,7 +92,7 @@ impl DemoStory {
         fs::write(workspace.join("logs/readings.log"), generate_demo_log())
     }
 
-    /// Writes the initial contents into the stores of the loaded plugins.
+    /// Writes the initial values of the demo into the stores of the loaded plugins.
     pub(super) fn write_stored_values(
         &self,
         stores: &BTreeMap<String, PluginStore>,
@@ -103,9 +103,9 @@ impl DemoStory {
                 continue;
             };
             for (key, value) in values {
-                store
-                    .set(key, value)
-                    .with_context(|| format!("write the stored values of {plugin}"))?;
+                store.set(key, value).with_context(|| {
+                    format!("write the values of the demo into the store of plugin {plugin}")
+                })?;
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use rind_nats::worker::ClusterStatus;
 const LONG_WAIT_MS: u64 = 60_000;
 
 /// Returns the findings about servers and workers; none if no server is named.
-pub(super) async fn cluster_checks(args: ServerCheckArgs) -> Vec<DoctorCheck> {
+pub(super) async fn run_cluster_checks(args: ServerCheckArgs) -> Vec<DoctorCheck> {
     match args.check_servers().await {
         Ok(None) => Vec::new(),
         Ok(Some((report, status))) => vec![
@@ -36,7 +36,7 @@ fn check_durability(report: &DurabilityReport) -> DoctorCheck {
     let warnings = texts(true);
     match warnings.is_empty() {
         true => DoctorCheck::ok_check(found).with_meaning(texts(false)),
-        false => DoctorCheck::weaker_check(found).with_meaning(warnings),
+        false => DoctorCheck::weaker_protection_check(found).with_meaning(warnings),
     }
 }
 
@@ -63,17 +63,17 @@ fn check_workers(status: &ClusterStatus) -> DoctorCheck {
         .map(|queue| queue.class.as_str())
         .collect();
     if !late.is_empty() {
-        return DoctorCheck::weaker_check(found)
+        return DoctorCheck::weaker_protection_check(found)
             .with_meaning(format!(
                 "inputs of the class {} wait for a free worker",
                 late.join(", ")
             ))
-            .with_todo("start workers of the class: rind worker --nats URL --class NAME");
+            .with_advice("start workers of the class: rind worker --nats URL --class NAME");
     }
     match status.dead {
         0 => DoctorCheck::ok_check(found),
-        _ => DoctorCheck::weaker_check(found)
+        _ => DoctorCheck::weaker_protection_check(found)
             .with_meaning("workers gave inputs up")
-            .with_todo("rind cluster dead --nats URL lists them with their causes"),
+            .with_advice("rind cluster dead --nats URL lists them with their causes"),
     }
 }

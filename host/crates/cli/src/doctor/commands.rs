@@ -1,7 +1,7 @@
 //! Checks the confinement of `bash` commands.
 
 use super::{DoctorCheck, broken_settings_check};
-use rind_lib::tool::builtin::Confining;
+use rind_lib::tool::builtin::CommandConfinementMode;
 use rind_lib::tool::process::CgroupParent;
 use rind_lib::tool::process::confine::{ConfinementMechanism, ConfinementReport, Limits};
 use rind_lib::tool::sandbox::SandboxRequirement;
@@ -44,7 +44,7 @@ pub(super) async fn bash_confinement_checks(setup: &OperatorSetup) -> Vec<Doctor
         check_cgroup(report).with_name("group of bash"),
         check_network_isolation(detected.confinement.network, report).with_name("network of bash"),
         check_signals(report).with_name("signals"),
-        check_user().with_name("user"),
+        check_process_user().with_name("user"),
     ]);
     checks
 }
@@ -56,22 +56,22 @@ fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
     let unconfined = "or set `bash = \"when-possible\"` in [sandbox] of config.toml, which runs commands with all your rights on \
                       this machine";
     match (
-        sandbox.commands_without_warning().confining,
+        sandbox.command_environment_without_warning().confining,
         &sandbox.detected,
     ) {
-        (Confining::Confined(_), Ok(detected)) => {
+        (CommandConfinementMode::Confined(_), Ok(detected)) => {
             let by = match &detected.confinement.mechanism {
                 ConfinementMechanism::Namespaces => "namespaces of its own".to_owned(),
                 ConfinementMechanism::Landlock => "Landlock".to_owned(),
                 ConfinementMechanism::Bwrap(path) => path.display().to_string(),
             };
-            DoctorCheck::ok_check(format!("bash runs confined by {by} and a system call filter"))
+            DoctorCheck::ok_check(format!("commands of bash are confined by {by} and a system call filter"))
             .with_meaning("its commands write only in the workspace and a temporary folder, and read only these, the system and its tools")
         }
-        (Confining::Refused(why), _) => DoctorCheck::required_check(why)
+        (CommandConfinementMode::Refused(why), _) => DoctorCheck::required_check(why)
             .with_meaning("bash is refused: its commands must run confined")
-            .with_todo(format!("{way}; {unconfined}")),
-        (Confining::RetriedConfinement(_), _) => {
+            .with_advice(format!("{way}; {unconfined}")),
+        (CommandConfinementMode::RetryingConfinement(_), _) => {
             let why = sandbox.refusal_reason().unwrap_or_default();
             let todo = if why.contains("overlaps") {
                 "work in another folder, or put Rind's own elsewhere with RIND_HOME"
@@ -79,22 +79,22 @@ fn check_bash(sandbox: &CommandConfinement) -> DoctorCheck {
                 "remove the cause (free disk space, raise a limit, correct [sandbox] of config.toml); if it stays, choose \
                  another `mechanism` in [sandbox]"
             };
-            DoctorCheck::required_check(format!("confining bash failed: {why}"))
+            DoctorCheck::required_check(format!("the commands of bash cannot be confined: {why}"))
                 .with_meaning(
                     "bash is refused until its commands can be confined; each call tries again",
                 )
-                .with_todo(todo)
+                .with_advice(todo)
         }
         _ if sandbox.config.sandbox_requirement() == SandboxRequirement::Off => {
-            DoctorCheck::weaker_check("`bash = \"off\"` in [sandbox] of config.toml")
+            DoctorCheck::weaker_protection_check("`bash = \"off\"` in [sandbox] of config.toml")
                 .with_meaning(free)
-                .with_todo("take that line out")
+                .with_advice("take that line out")
         }
         _ => {
             let why = sandbox.refusal_reason().unwrap_or_default();
-            DoctorCheck::weaker_check(format!("bash runs unconfined: {why}"))
+            DoctorCheck::weaker_protection_check(format!("bash runs unconfined: {why}"))
                 .with_meaning(free)
-                .with_todo(way)
+                .with_advice(way)
         }
     }
 }
@@ -112,15 +112,15 @@ fn check_process_isolation(
         };
         let why = passed_over.map_or_else(String::new, |why| format!(" ({why})"));
         return DoctorCheck::ok_check(format!(
-            "{by}: other processes and personal files are not visible; every process ends with the call{why}"
+            "{by}: a command sees no other processes and no personal files, and its processes end with the call{why}"
         ));
     }
     let why = passed_over.unwrap_or("`mechanism = \"landlock\"` in [sandbox] of config.toml");
-    DoctorCheck::weaker_check(format!("none: {why}"))
+    DoctorCheck::weaker_protection_check(format!("none: {why}"))
         .with_meaning(
             "a command sees that other files and processes exist, can change permissions and times of your files elsewhere (not their content), and can write the repository's settings and hooks, which are checked only afterwards",
         )
-        .with_todo("allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or \
+        .with_advice("allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns), or \
          install bubblewrap")
 }
 
@@ -136,7 +136,7 @@ fn check_limits(
             format!(", {} in its temporary folder", mib(limits.temporary_bytes)),
         )
     } else {
-        let most = limits.process_limit_for_shared_count();
+        let most = limits.shared_count_process_limit();
         (
             format!("{most} processes, counted together with your other processes"),
             String::new(),
@@ -149,9 +149,9 @@ fn check_limits(
         mib(limits.disk_bytes),
     );
     if !report.bounds_processes {
-        return DoctorCheck::weaker_check(found)
+        return DoctorCheck::weaker_protection_check(found)
             .with_meaning("the limit of processes does not apply to root: a command can start as many as the machine allows")
-            .with_todo("run rind as an ordinary user, or use Linux 6.14 or newer with namespaces that Rind creates itself");
+            .with_advice("run rind as an ordinary user, or use Linux 6.14 or newer with namespaces that Rind creates itself");
     }
     DoctorCheck::ok_check(found)
 }
@@ -171,7 +171,7 @@ fn check_cgroup(report: &ConfinementReport) -> DoctorCheck {
             "all processes of a command are ended together, by its cgroup, which also limits {}",
             place.controllers.join(", ")
         )),
-        Err(why) => DoctorCheck::ok_check(format!("no cgroup for commands: {why}"))
+        Err(why) => DoctorCheck::ok_check(format!("commands run without a cgroup of their own: {why}"))
             .with_meaning("limits of commands are checked four times a second, and their processes are ended one by one"),
     }
 }
@@ -193,9 +193,11 @@ fn check_landlock(version: u32) -> DoctorCheck {
 
 fn check_network_isolation(is_on: bool, report: &ConfinementReport) -> DoctorCheck {
     if is_on {
-        return DoctorCheck::weaker_check("on: `network = true` in [sandbox] of config.toml")
-            .with_meaning("a command can send everything that it reads to any host")
-            .with_todo("take that line out");
+        return DoctorCheck::weaker_protection_check(
+            "on: `network = true` in [sandbox] of config.toml",
+        )
+        .with_meaning("a command can send everything that it reads to any host")
+        .with_advice("take that line out");
     }
     let unix = if report.unix_sockets {
         "Unix sockets only in the workspace"
@@ -212,20 +214,22 @@ fn check_network_isolation(is_on: bool, report: &ConfinementReport) -> DoctorChe
 
 fn check_signals(report: &ConfinementReport) -> DoctorCheck {
     if report.can_signal {
-        return DoctorCheck::weaker_check("a confined command can end your other programs")
-            .with_meaning("it cannot read or change these programs")
-            .with_todo("use Linux 6.12 or newer");
+        return DoctorCheck::weaker_protection_check(
+            "a confined command can end your other programs",
+        )
+        .with_meaning("it cannot read or change these programs")
+        .with_advice("use Linux 6.12 or newer");
     }
     DoctorCheck::ok_check("a confined command reaches no process outside")
 }
 
-fn check_user() -> DoctorCheck {
+fn check_process_user() -> DoctorCheck {
     if rustix::process::geteuid().is_root() {
-        return DoctorCheck::weaker_check("root")
+        return DoctorCheck::weaker_protection_check("root")
             .with_meaning(
                 "commands may read the system, including files that only root may read, such as /etc/shadow",
             )
-            .with_todo("run rind as an ordinary user");
+            .with_advice("run rind as an ordinary user");
     }
     DoctorCheck::ok_check("not root")
 }

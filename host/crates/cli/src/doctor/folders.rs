@@ -29,21 +29,23 @@ fn check_folder(path: &Path, holds: &str, unwanted: u32, paths: &Paths) -> Docto
         let found = format!("{shown}, which contains the workspace");
         return DoctorCheck::required_check(found)
             .with_meaning(format!(
-                "it contains {holds}, and the model's tools could change them: no turn runs in this workspace"
+                "it contains {holds}, which the model's tools could change, so Rind runs no turn in this workspace"
             ))
-            .with_todo("work in another folder, or set RIND_HOME to one outside");
+            .with_advice("work in another folder, or set RIND_HOME to one outside");
     }
     if own.starts_with(&workspace) {
-        let found = format!("{shown}, inside of the workspace and hidden from tools");
+        let found = format!("{shown}, which is inside the workspace but hidden from tools");
         return DoctorCheck::ok_check(found).with_meaning(format!("it holds {holds}"));
     }
     let Ok(found) = std::fs::metadata(path) else {
         return DoctorCheck::ok_check(format!("{shown}, not there yet"));
     };
     if found.permissions().mode() & unwanted != 0 {
-        return DoctorCheck::weaker_check(format!("{shown}, open to other users"))
-            .with_meaning(format!("it holds {holds}"))
-            .with_todo(format!("chmod go-rwx {shown}"));
+        return DoctorCheck::weaker_protection_check(format!(
+            "{shown}, which other users can access"
+        ))
+        .with_meaning(format!("it holds {holds}"))
+        .with_advice(format!("chmod go-rwx {shown}"));
     }
     DoctorCheck::ok_check(shown.to_string()).with_meaning(format!("it holds {holds}"))
 }

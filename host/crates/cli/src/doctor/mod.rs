@@ -70,7 +70,7 @@ impl DoctorCheck {
         Self::new(DoctorCheckState::Ok, found)
     }
 
-    fn weaker_check(found: impl Into<String>) -> Self {
+    fn weaker_protection_check(found: impl Into<String>) -> Self {
         Self::new(DoctorCheckState::Weaker, found)
     }
 
@@ -95,7 +95,7 @@ impl DoctorCheck {
         self
     }
 
-    fn with_todo(mut self, todo: impl Into<String>) -> Self {
+    fn with_advice(mut self, todo: impl Into<String>) -> Self {
         self.todo = todo.into();
         self
     }
@@ -118,7 +118,7 @@ pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     });
     let (commands, plugins) = tokio::join!(
         commands::bash_confinement_checks(&setup),
-        plugins::plugin_checks(&setup)
+        plugins::run_plugin_checks(&setup)
     );
     checks.extend(commands);
     checks.extend(plugins);
@@ -139,7 +139,7 @@ pub(super) async fn run_doctor(args: DoctorArgs) -> anyhow::Result<ExitStatus> {
     checks.extend(scripts::check_scripts(&setup).map(|check| check.with_name("scripts")));
     checks.extend(folders::folder_checks(&paths));
     #[cfg(feature = "nats")]
-    checks.extend(cluster::cluster_checks(args.nats).await);
+    checks.extend(cluster::run_cluster_checks(args.nats).await);
     checks.push(model::check_model(&setup).await.with_name("model"));
     checks.push(
         plugins::check_rust_target(&paths)
@@ -164,5 +164,5 @@ fn broken_settings_check(error: &anyhow::Error) -> DoctorCheck {
     DoctorCheck::required_check(format!("{error:#}"))
         .with_name("settings")
         .with_meaning("commands do not run until the settings can be read")
-        .with_todo("correct the named line")
+        .with_advice("correct the named line")
 }

@@ -22,23 +22,23 @@ pub(super) async fn check_model(setup: &OperatorSetup) -> DoctorCheck {
         Ok(selected) if selected.is_stand_in => {
             DoctorCheck::missing_check(format!("none: {}", selected.why))
                 .with_meaning("no turn can run; `--provider scripted` answers from a script")
-                .with_todo(TODO)
+                .with_advice(TODO)
         }
         Ok(selected) if selected.provider.name() == scripted::NAME => {
-            DoctorCheck::weaker_check(format!("scripted: {}", selected.why))
+            DoctorCheck::weaker_protection_check(format!("scripted: {}", selected.why))
                 .with_meaning(
                     "everything works, but the answers come from a script, not from a model",
                 )
-                .with_todo(TODO)
+                .with_advice(TODO)
         }
-        Ok(selected) => ask_server(&selected).await,
+        Ok(selected) => check_model_server(&selected).await,
         Err(error) => DoctorCheck::required_check(format!("{error:#}"))
             .with_meaning("no turn can run with these settings"),
     }
 }
 
 /// Requests the list of models from the server. Most servers require a valid key for the list.
-async fn ask_server(selected: &SelectedModel) -> DoctorCheck {
+async fn check_model_server(selected: &SelectedModel) -> DoctorCheck {
     let (provider, model) = (selected.provider.name(), one_line(&selected.model));
     let url = selected.provider.base_url();
     let at = url.map_or_else(String::new, |url| format!(" at {}", one_line(&url)));
@@ -48,23 +48,25 @@ async fn ask_server(selected: &SelectedModel) -> DoctorCheck {
     let asked = tokio::time::timeout(PATIENCE, selected.provider.models(&cancel)).await;
     let why = match asked {
         Ok(Ok(names)) if names.is_empty() => {
-            return DoctorCheck::ok_check(format!("{found}; its server answers"));
+            return DoctorCheck::ok_check(format!("{found}; the provider's server answers"));
         }
         Ok(Ok(names)) if names.contains(&selected.model) => {
-            return DoctorCheck::ok_check(format!("{found}; its server answers and has the model"));
+            return DoctorCheck::ok_check(format!(
+                "{found}; the provider's server answers and lists the model"
+            ));
         }
         Ok(Ok(_)) => {
-            return DoctorCheck::weaker_check(format!("{found}; its server does not list the model"))
+            return DoctorCheck::weaker_protection_check(format!("{found}; the provider's server does not list the model"))
                 .with_meaning("a turn may fail")
-                .with_todo("`rind models` lists the models of the server; choose one with --model or `model` in [provider]");
+                .with_advice("`rind models` lists the models of the server; choose one with --model or `model` in [provider]");
         }
         Ok(Err(error)) => format!("{:#}", anyhow::Error::new(error)),
         Err(_) => format!("no answer within {} s", PATIENCE.as_secs()),
     };
     DoctorCheck::missing_check(format!(
-        "{found}; asking its server failed: {}",
+        "{found}; the request for the provider's list of models failed: {}",
         one_line(&why)
     ))
     .with_meaning("a turn will probably fail")
-    .with_todo("check the address, the key and the network")
+    .with_advice("check the address, the key and the network")
 }

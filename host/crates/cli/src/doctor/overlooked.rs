@@ -17,8 +17,8 @@ pub(super) async fn ineffective_settings_checks(
     skills: &Skills,
 ) -> Vec<DoctorCheck> {
     let setup = found.setup();
-    let mut settings = overlooked::misspelled_variables(&setup.environment);
-    settings.extend(overlooked::replaced_lists(&setup.config));
+    let mut settings = overlooked::find_misspelled_variables(&setup.environment);
+    settings.extend(overlooked::describe_replaced_lists(&setup.config));
     // Ignore an error: another check reports why a session cannot be opened.
     settings.extend(
         warnings_about_unknown_tools(found, skills)
@@ -33,23 +33,23 @@ pub(super) async fn ineffective_settings_checks(
         }
         None => Vec::new(),
     };
-    let settings = build_lines_check(&settings).map(|check| {
+    let settings = build_overlooked_check(&settings).map(|check| {
         let check = check.with_meaning("a rule or hook that does not apply protects nothing");
         check
-            .with_todo("correct the named lines")
+            .with_advice("correct the named lines")
             .with_name("rules and names")
     });
-    let templates = build_lines_check(&templates).map(|check| {
+    let templates = build_overlooked_check(&templates).map(|check| {
         let check = check.with_meaning("their slash commands do nothing");
         check
-            .with_todo("correct the named lines")
+            .with_advice("correct the named lines")
             .with_name("prompts")
     });
     settings.into_iter().chain(templates).collect()
 }
 
-fn build_lines_check(lines: &[String]) -> Option<DoctorCheck> {
-    (!lines.is_empty()).then(|| DoctorCheck::weaker_check(lines.join("; ")))
+fn build_overlooked_check(lines: &[String]) -> Option<DoctorCheck> {
+    (!lines.is_empty()).then(|| DoctorCheck::weaker_protection_check(lines.join("; ")))
 }
 
 /// Returns warnings about settings that name unknown tools.
@@ -58,10 +58,13 @@ async fn warnings_about_unknown_tools(
     skills: &Skills,
 ) -> anyhow::Result<Vec<String>> {
     // Suppress warnings here: the checks of confinement and scripts report them.
-    let setup = found.setup().clone().with_warnings(Arc::new(|_| {}));
-    let tools = tools::session_tool_specs(&setup, found.plugins.clone()).await?;
+    let setup = found
+        .setup()
+        .clone()
+        .with_warning_callback(Arc::new(|_| {}));
+    let tools = tools::list_session_tool_specs(&setup, found.plugins.clone()).await?;
     let policy: ToolPolicy = setup.config.section()?;
-    let scripts = scripts::read(&setup)?;
+    let scripts = scripts::read_scripts(&setup)?;
     let names = ToolNameCheck {
         config: &setup.config,
         policy: &policy,

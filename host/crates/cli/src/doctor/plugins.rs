@@ -1,5 +1,5 @@
-//! Checks what plugins need: the engine, its deadlines, the compiler, the cache and, for authors in
-//! Rust, the compilation target.
+//! Checks what plugins need: an engine that stops a plugin at its deadline, the compiler, the cache
+//! and, for authors in Rust, the compilation target.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use rind_author::{TARGET, has_wasm_target};
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::Paths;
-use rind_lib::plugin::load::{LeftOut, PluginSet, Why};
+use rind_lib::plugin::load::{LeftOutPlugin, LeftOutReason, PluginSet};
 use rind_lib::plugin::startable::StartableSet;
 use rind_lib::plugin::trial;
 use rind_lib::text::clean_line;
-use rind_operator::load::PluginLoad;
+use rind_operator::load::PreparedPluginLoad;
 use rind_operator::managed::MANAGED_VARIABLE;
 use rind_operator::settings::PluginSelection;
 use rind_operator::setup::OperatorSetup;
@@ -28,12 +28,12 @@ const MAX_NAME: usize = 64;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(super) async fn plugin_checks(setup: &OperatorSetup) -> Vec<DoctorCheck> {
+pub(super) async fn run_plugin_checks(setup: &OperatorSetup) -> Vec<DoctorCheck> {
     let selection = PluginSelection {
         is_local_only: true,
         ..PluginSelection::default()
     };
-    let load = match PluginLoad::new(setup, &selection, GrantOptions::default()) {
+    let load = match PreparedPluginLoad::new(setup, &selection, GrantOptions::default()) {
         Ok(load) => load,
         Err(error) => return vec![super::broken_settings_check(&error)],
     };
@@ -45,54 +45,54 @@ pub(super) async fn plugin_checks(setup: &OperatorSetup) -> Vec<DoctorCheck> {
 }
 
 fn check_wasm_engine() -> DoctorCheck {
-    match trial::time_until_loop_is_stopped() {
+    match trial::measure_loop_stop_time() {
         Ok(took) => DoctorCheck::ok_check(format!(
-            "starts, and stops an endless loop after {}",
-            format_time(took)
+            "the WebAssembly engine starts, and it stopped an endless loop after {}",
+            format_duration_text(took)
         )),
         Err(error) => DoctorCheck::required_check(error.to_string())
             .with_meaning("plugins cannot run, or cannot be stopped")
-            .with_todo("use a 64-bit system that allows executable memory"),
+            .with_advice("use a 64-bit system that allows executable memory"),
     }
 }
 
-fn check_compile_cache(load: &PluginLoad) -> DoctorCheck {
+fn check_compile_cache(load: &PreparedPluginLoad) -> DoctorCheck {
     let options = load.options();
     match trial::check_cache_folder(&options.cache, &options.cache_key) {
         Ok(()) => DoctorCheck::ok_check(format!(
-            "{}, private and writable; its key is {}",
+            "{}, private and writable; the key that signs its files is {}",
             options.cache.display(),
             options.cache_key.display()
         ))
         .with_meaning("compiled code is used only if it is signed with that key"),
         Err(error) => DoctorCheck::required_check(error.to_string())
             .with_meaning("plugins cannot be loaded")
-            .with_todo(
+            .with_advice(
                 "make yourself the owner of the folder and make it writable, or set RIND_HOME",
             ),
     }
 }
 
-async fn check_compiler(load: &PluginLoad) -> DoctorCheck {
+async fn check_compiler(load: &PreparedPluginLoad) -> DoctorCheck {
     let options = load.options();
     let compiler = &options.compiler;
     let compiled = trial::try_compile_component(compiler, &options.cache).await;
     match (&compiler.helper, compiled) {
-        (Some(_), Ok((_, Some(why)))) => DoctorCheck::weaker_check(format!(
-            "in a process of its own that the kernel does not confine: {why}"
+        (Some(_), Ok((_, Some(why)))) => DoctorCheck::weaker_protection_check(format!(
+            "plugins are compiled in a separate process that the kernel does not confine: {why}"
         ))
         .with_meaning(
             "a fault in the compiler, or in the processes that render templates of prompts and read packages for `rind skill derive`, \
              would let a plugin, a template or a package read and write everything that you can",
         )
-        .with_todo("use Linux 6.2 or newer with Landlock switched on"),
+        .with_advice("use Linux 6.2 or newer with Landlock switched on"),
         (Some(_), Ok((took, None))) => DoctorCheck::ok_check(format!(
-            "in a process of its own, at most {} s and {} MiB; the smallest component takes {}",
+            "plugins are compiled in a separate process within {} s and {} MiB; compiling the smallest component takes {}",
             compiler.time_limit.as_secs(),
             compiler.memory_limit >> 20,
-            format_time(took)
+            format_duration_text(took)
         )),
-        (None, Ok(_)) => DoctorCheck::weaker_check("on a thread of this process")
+        (None, Ok(_)) => DoctorCheck::weaker_protection_check("on a thread of this process")
             .with_meaning("a malicious component could use memory and CPU time of the compiler until rind ends"),
         (_, Err(error)) => DoctorCheck::required_check(error.to_string())
             .with_meaning("plugins that are not in the cache cannot be loaded"),
@@ -102,7 +102,7 @@ async fn check_compiler(load: &PluginLoad) -> DoctorCheck {
 /// Plugins that a session in this folder would load, with the settings for loading them.
 pub(super) struct DoctorPlugins {
     pub(super) plugins: Arc<PluginSet>,
-    load: PluginLoad,
+    load: PreparedPluginLoad,
 }
 
 impl DoctorPlugins {
@@ -135,14 +135,14 @@ pub(super) fn check_loaded_plugins(found: &DoctorPlugins) -> DoctorCheck {
     if let Err(error) = StartableSet::check(plugins) {
         let workspace = paths.workspace.display();
         return DoctorCheck::required_check(error.to_string())
-            .with_meaning(format!("`rind run` in {workspace} starts no session"))
-            .with_todo("fix the cause; `rind plugin list` shows every plugin");
+            .with_meaning(format!("`rind run` cannot start a session in {workspace}"))
+            .with_advice("fix the cause; `rind plugin list` shows every plugin");
     }
-    let (missed, off): (Vec<&LeftOut>, Vec<&LeftOut>) = plugins
+    let (missed, off): (Vec<&LeftOutPlugin>, Vec<&LeftOutPlugin>) = plugins
         .left_out
         .iter()
-        .partition(|left| matches!(left.why, Why::Failed(_) | Why::Held(_)));
-    let said = |all: &[&LeftOut]| -> String {
+        .partition(|left| matches!(left.why, LeftOutReason::Failed(_) | LeftOutReason::Held(_)));
+    let said = |all: &[&LeftOutPlugin]| -> String {
         let all = all.iter();
         all.map(|left| format!("; {}: {}", left.name, left.why))
             .collect()
@@ -153,7 +153,7 @@ pub(super) fn check_loaded_plugins(found: &DoctorPlugins) -> DoctorCheck {
         let name = &plugin.manifest.name;
         format!("; {name}: {}", render::plugins::NEVER_CALLED)
     });
-    let collisions = plugins.tool_collisions().into_iter();
+    let collisions = plugins.find_tool_collisions().into_iter();
     let collisions = collisions.map(|collision| format!("; {collision}"));
     let refused = refused.chain(idle).chain(collisions);
     let mut refused = said(&missed) + &refused.collect::<String>();
@@ -165,15 +165,15 @@ pub(super) fn check_loaded_plugins(found: &DoctorPlugins) -> DoctorCheck {
             replaced.join(", ")
         ));
     }
-    let found = format!("{running} would run here{refused}{}", said(&off));
+    let found = format!("a session here would run {running}{refused}{}", said(&off));
     if refused.is_empty() {
         return DoctorCheck::ok_check(found);
     }
-    DoctorCheck::weaker_check(found)
+    DoctorCheck::weaker_protection_check(found)
         .with_meaning(
             "their protection and their tools are missing; no setting or grant relies on them",
         )
-        .with_todo("see `rind plugin list`")
+        .with_advice("see `rind plugin list`")
 }
 
 /// Checks whether the plugin that the settings name as `loop` can run the agent loop. Returns
@@ -191,7 +191,7 @@ pub(super) fn check_agent_loop(found: &DoctorPlugins) -> Option<DoctorCheck> {
             "the settings name plugin {name} for the agent loop, but it does not run, has no agent loop, or was not granted `agent_loop`"
         ))
         .with_meaning("no session starts")
-        .with_todo("see `rind plugin list`, or take `loop` out of [agent] in your settings"),
+        .with_advice("see `rind plugin list`, or take `loop` out of [agent] in your settings"),
     })
 }
 
@@ -205,7 +205,7 @@ pub(super) async fn check_rust_target(paths: &Paths) -> DoctorCheck {
             .with_meaning(
                 "compiled plugins still run; `rind plugin build` cannot compile those in Rust",
             )
-            .with_todo(todo)
+            .with_advice(todo)
     };
     match asked {
         Ok(Ok(true)) => DoctorCheck::ok_check(format!("{TARGET} is installed")),
@@ -224,6 +224,6 @@ pub(super) async fn check_rust_target(paths: &Paths) -> DoctorCheck {
     }
 }
 
-fn format_time(took: Duration) -> String {
+fn format_duration_text(took: Duration) -> String {
     render::format_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
 }

@@ -12,11 +12,11 @@ use rind_operator::setup::OperatorSetup;
 /// Returns `None` if the settings have no scripts.
 pub(super) fn check_scripts(setup: &OperatorSetup) -> Option<DoctorCheck> {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
-    let setup = setup.clone().with_warnings({
+    let setup = setup.clone().with_warning_callback({
         let said = said.clone();
         Arc::new(move |text| lock(&said).push(text.to_owned()))
     });
-    let found = scripts::read(&setup).and_then(|scripts| {
+    let found = scripts::read_scripts(&setup).and_then(|scripts| {
         let open = scripts::find_writable_scripts(&setup, &scripts)?;
         Ok((scripts, open))
     });
@@ -27,7 +27,7 @@ pub(super) fn check_scripts(setup: &OperatorSetup) -> Option<DoctorCheck> {
             return Some(
                 check
                     .with_meaning("`rind run` starts no session")
-                    .with_todo("correct the named line"),
+                    .with_advice("correct the named line"),
             );
         }
     };
@@ -42,17 +42,17 @@ pub(super) fn check_scripts(setup: &OperatorSetup) -> Option<DoctorCheck> {
         false => format!("{count}: {}", names.join(", ")),
     };
     Some(match open.first() {
-        None if !said.is_empty() => DoctorCheck::weaker_check(format!("{found}; {said}"))
+        None if !said.is_empty() => DoctorCheck::weaker_protection_check(format!("{found}; {said}"))
             .with_meaning("these hooks are not called")
-            .with_todo("correct the named lines"),
+            .with_advice("correct the named lines"),
         None => DoctorCheck::ok_check(found).with_meaning("they run confined as commands of bash do"),
-        Some(open) => DoctorCheck::weaker_check(format!(
+        Some(open) => DoctorCheck::weaker_protection_check(format!(
             "{found}; {} is in {}{}{said}",
             open.file.display(),
             open.folder.display(),
             if said.is_empty() { "" } else { "; " }
         ))
         .with_meaning(format!("the agent can change {}", open.what))
-        .with_todo("keep scripts, and lists of scripts, outside the workspace, for example next to config.toml"),
+        .with_advice("keep scripts, and lists of scripts, outside the workspace, for example next to config.toml"),
     })
 }

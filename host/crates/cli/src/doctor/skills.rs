@@ -21,8 +21,8 @@ pub(super) fn find_skills(found: &DoctorPlugins) -> Skills {
     )
 }
 
-/// Checks whether every skill is used as its author intended. Returns `None` if there are no
-/// skills.
+/// Checks that no skill is unusable or hidden from the model because of a fault, or shadowed by
+/// another skill. Returns `None` if there are no skills.
 pub(super) fn check_skills(skills: &Skills) -> Option<DoctorCheck> {
     let left_out = skills.omitted_skills();
     if skills.is_empty() && left_out.is_empty() {
@@ -41,8 +41,8 @@ pub(super) fn check_skills(skills: &Skills) -> Option<DoctorCheck> {
         lines.push(format!("{n_more} more"));
     }
     Some(
-        DoctorCheck::weaker_check(format!("{count} found here; {}", lines.join("; ")))
+        DoctorCheck::weaker_protection_check(format!("{count} found here; {}", lines.join("; ")))
             .with_meaning("the model does not know these skills, or another skill has their names")
-            .with_todo("correct the named line; `rind skill check` shows every fault"),
+            .with_advice("correct the named line; `rind skill check` shows every fault"),
     )
 }

@@ -26,31 +26,32 @@ use rind_operator::start::{RunBeforeHost, RunFrontend, RunWithHost};
 /// only Rind has.
 pub(super) const UNSUITED: [&str; 1] = ["tool-output-sandbox"];
 
-/// Maximum number of hosts that are kept; the least recently used one is dropped.
+/// Maximum number of hosts that the guard keeps in memory; the least recently used one is dropped.
 const MAX_HOSTS: usize = 8;
 
-/// Number of folder levels that a stamp of a project covers: the folder's plugins, and the files of
-/// each plugin.
+/// Number of folder levels whose files are included in the stamp, the text that identifies the
+/// state of a project's settings: the folder's plugins, and the files of each plugin.
 const STAMP_DEPTH: usize = 2;
 
-/// Maximum number of entries of each folder that a stamp covers.
+/// Maximum number of entries of one folder that a stamp of the settings includes.
 const MAX_STAMPED: usize = 500;
 
 /// Time to wait until a previous daemon, which is ending, has closed the session.
 const WAIT_OPEN: Duration = Duration::from_secs(5);
 
 /// A host and the time of its last use.
-struct CachedHost {
+struct CachedGuardHost {
     run: Arc<OnceCell<RunWithHost>>,
-    /// Stamp of the project's settings at the time when the host was created.
+    /// Text that identifies the state of the project's settings (their stamp) when the host was
+    /// created.
     project: String,
     used: Instant,
 }
 
-/// Backend of the daemon that applies the operator's settings.
+/// Backend of the guard's daemon that judges calls with the operator's settings and plugins.
 pub(super) struct OperatorGuardBackend {
     paths: Paths,
-    hosts: Mutex<HashMap<PathBuf, CachedHost>>,
+    hosts: Mutex<HashMap<PathBuf, CachedGuardHost>>,
 }
 
 /// Front end that asks no questions. Trust and permissions can be granted only at a terminal.
@@ -76,7 +77,7 @@ impl OperatorGuardBackend {
     ) -> anyhow::Result<(Session, PathBuf)> {
         // Use the folder in which the session began: an agent may change its folder, but its
         // project stays the same.
-        let begun = SessionStore::new(self.paths.sessions()).workspace_and_model(&order.id);
+        let begun = SessionStore::new(self.paths.sessions()).read_workspace_and_model(&order.id);
         let begun = begun
             .ok()
             .and_then(|begun| begun.workspace.canonicalize().ok());
@@ -89,7 +90,7 @@ impl OperatorGuardBackend {
         let host = &run.host;
         let until = Instant::now() + WAIT_OPEN;
         loop {
-            let builder = host.host.session().policy(host.guarding_policy());
+            let builder = host.host.session().policy(host.external_agent_policy());
             let builder = builder.aside(format!("guard {}", order.agent.name()));
             match builder.resume_or_create(&order.id) {
                 Ok(session) => return Ok((session, folder)),
@@ -111,9 +112,9 @@ impl OperatorGuardBackend {
         }
         let kept = hosts
             .entry(folder.to_owned())
-            .or_insert_with(|| CachedHost {
+            .or_insert_with(|| CachedGuardHost {
                 run: Arc::default(),
-                project: project_stamp(folder),
+                project: project_change_stamp(folder),
                 used: Instant::now(),
             });
         kept.used = Instant::now();
@@ -159,7 +160,7 @@ impl GuardBackend for OperatorGuardBackend {
         let hosts = lock(&self.hosts);
         let changed = hosts
             .iter()
-            .filter(|(folder, kept)| project_stamp(folder) != kept.project);
+            .filter(|(folder, kept)| project_change_stamp(folder) != kept.project);
         for (folder, _) in changed {
             stamp.push_str(&format!("changed {} ", folder.display()));
         }
@@ -168,7 +169,7 @@ impl GuardBackend for OperatorGuardBackend {
 }
 
 /// Returns a text that changes when the project's own settings or plugins change.
-fn project_stamp(folder: &Path) -> String {
+fn project_change_stamp(folder: &Path) -> String {
     let mut stamp = String::new();
     append_file_stamp(&folder.join(PROJECT_FOLDER), STAMP_DEPTH, &mut stamp);
     stamp
@@ -226,5 +227,8 @@ async fn prepare_host(folder: &Path) -> anyhow::Result<RunWithHost> {
     };
     let run = RunBeforeHost::new(settings, &GuardFrontend).await?;
     let nobody = Arc::new(DenyAll("the guard asks nobody".to_owned()));
-    run.without_model().without_mcp_servers().host(nobody).await
+    run.without_model()
+        .without_mcp_servers()
+        .create_host(nobody)
+        .await
 }

@@ -17,7 +17,7 @@ use rind_guard::{
     GuardDaemonStarter, GuardFolder, GuardPoint, GuardedAgent, HookAnswer, HookRequest, ask_daemon,
 };
 use rind_lib::paths::{HOME_VARIABLE, Paths};
-use rind_lib::tool::process::{environment_with, start_detached};
+use rind_lib::tool::process::{base_environment_with_variables, start_detached};
 use rind_operator::managed::MANAGED_VARIABLE;
 
 /// Deadline for the complete run, including reading standard input: a little shorter than the
@@ -66,7 +66,7 @@ pub(in super::super) fn run_hook(mut args: impl Iterator<Item = OsString>) -> Op
 /// Answers the hook call that these command line arguments describe.
 pub(in super::super) fn answer_with_arguments(words: &[OsString]) -> ExitCode {
     let answer = match parse_hook_arguments(words) {
-        Ok(words) => return answer_hook_in_time(words),
+        Ok(words) => return answer_hook_before_deadline(words),
         Err(why) => HookAnswer::refusal(&why),
     };
     write_answer(&answer)
@@ -74,8 +74,8 @@ pub(in super::super) fn answer_with_arguments(words: &[OsString]) -> ExitCode {
 
 fn parse_hook_arguments(words: &[OsString]) -> Result<HookArguments, String> {
     let text = |at: usize| words.get(at).and_then(|word| word.to_str());
-    let agent = text(0).and_then(GuardedAgent::find);
-    let point = text(1).and_then(GuardPoint::find);
+    let agent = text(0).and_then(GuardedAgent::from_name);
+    let point = text(1).and_then(GuardPoint::from_name);
     let home = match (words.get(2).map(OsString::as_os_str), words.get(3)) {
         (None, _) => None,
         (Some(flag), Some(home)) if flag == OsStr::new("--home") && words.len() == 4 => {
@@ -97,7 +97,7 @@ fn unknown_arguments_text() -> String {
 /// does not answer before the deadline, a second thread writes a refusal. The call itself runs on
 /// the main thread, because each further thread with its own heap would take a tenth of the total
 /// time.
-fn answer_hook_in_time(words: HookArguments) -> ExitCode {
+fn answer_hook_before_deadline(words: HookArguments) -> ExitCode {
     let is_answered = Arc::new(AtomicBool::new(false));
     let watched = is_answered.clone();
     let watch = std::thread::Builder::new().stack_size(WATCH_STACK);
@@ -119,7 +119,7 @@ fn answer_hook_in_time(words: HookArguments) -> ExitCode {
     let answer = answer
         .unwrap_or_else(|_| HookAnswer::refusal("the program crashed; see the message above"));
     while is_answered.swap(true, Ordering::SeqCst) {
-        // The second thread is writing the refusal and ends the process.
+        // The deadline has passed: the second thread writes a refusal and then ends the process.
         std::thread::park();
     }
     write_answer(&answer)
@@ -221,14 +221,14 @@ impl GuardDaemonStarter for DaemonStarter {
     fn start_daemon(&self, folder: &GuardFolder) -> Result<(), String> {
         if std::env::var_os(START_VARIABLE).is_some_and(|value| value == "never") {
             return Err(format!(
-                "no daemon runs, and {START_VARIABLE} keeps this program from starting one"
+                "no guard daemon runs, and {START_VARIABLE} keeps this program from starting one"
             ));
         }
         let program = rind_program()?;
-        let log =
-            open_log(folder).map_err(|error| format!("{}: {error}", folder.log().display()))?;
+        let log = open_log(folder)
+            .map_err(|error| format!("{}: {error}", folder.log_path().display()))?;
         // Pass on only variables with these prefixes: the guard must not get the agent's API keys.
-        let mut env = environment_with(&[], &["RIND_", "XDG_"]);
+        let mut env = base_environment_with_variables(&[], &["RIND_", "XDG_"]);
         if let Some(home) = &self.home {
             env.retain(|(name, _)| name != HOME_VARIABLE);
             env.push((HOME_VARIABLE.into(), home.into()));
@@ -243,7 +243,7 @@ impl GuardDaemonStarter for DaemonStarter {
 /// file.
 fn open_log(folder: &GuardFolder) -> std::io::Result<std::fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
-    let path = folder.log();
+    let path = folder.log_path();
     let is_large = path
         .symlink_metadata()
         .is_ok_and(|found| !found.is_file() || found.len() > MAX_LOG);

@@ -29,25 +29,27 @@ use rind_lib::paths::{HOME_VARIABLE, Paths};
 pub(super) async fn run_guard(command: GuardCommand) -> anyhow::Result<ExitStatus> {
     match command {
         GuardCommand::Install(args) => install_guard(&args).await,
-        GuardCommand::Status(args) => status::show_status(&args).await,
+        GuardCommand::Status(args) => status::print_guard_status(&args).await,
         GuardCommand::Test(args) => test::test_guard(&args).await,
         GuardCommand::Remove(args) => remove_guard(&args).await,
         GuardCommand::Serve => serve_daemon().await,
         // `rind guard hook` runs before arguments are parsed, so only an unusual call gets here.
-        GuardCommand::Hook(_) => bail_usage!("agents run this command as their hook"),
+        GuardCommand::Hook(_) => bail_usage!(
+            "only the hook that `rind guard install` writes into an agent's settings runs this command"
+        ),
     }
 }
 
 /// Locations of an agent's settings, and the program that its hooks run.
-struct GuardTarget {
+struct GuardInstallTarget {
     agent: GuardedAgent,
     places: AgentFileRoots,
     command: rind_guard::GuardCommand,
     paths: Paths,
 }
 
-impl GuardTarget {
-    fn find(agent: GuardedAgent, is_project: bool) -> anyhow::Result<Self> {
+impl GuardInstallTarget {
+    fn find_target(agent: GuardedAgent, is_project: bool) -> anyhow::Result<Self> {
         let environment = environment::operator_environment();
         let paths = environment::find_paths(None)?;
         // Use the home directory and not RIND_HOME: other agents do not know that variable.
@@ -85,13 +87,13 @@ impl GuardTarget {
         })
     }
 
-    fn of(args: &GuardAgentArgs) -> anyhow::Result<Self> {
-        Self::find(args.agent.agent(), args.project)
+    fn from_args(args: &GuardAgentArgs) -> anyhow::Result<Self> {
+        Self::find_target(args.agent.agent(), args.project)
     }
 }
 
 async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
-    let target = GuardTarget::of(&args.target)?;
+    let target = GuardInstallTarget::from_args(&args.target)?;
     let changes = plan_guard_install(target.agent, &target.places, &target.command)?;
     if changes.is_empty() {
         render::print_note(&format!(
@@ -102,7 +104,7 @@ async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
     }
     // Check that the socket's folder is usable before an agent depends on it.
     GuardFolder::open(&target.paths.data)?;
-    if !apply_changes(&target, &changes, args.yes).await? {
+    if !confirm_and_apply_changes(&target, &changes, args.yes).await? {
         return Ok(ExitStatus::Failed);
     }
     let table = target.agent.table();
@@ -118,7 +120,7 @@ async fn install_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
 }
 
 async fn remove_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
-    let target = GuardTarget::of(&args.target)?;
+    let target = GuardInstallTarget::from_args(&args.target)?;
     let changes = plan_guard_removal(target.agent, &target.places)?;
     if changes.is_empty() {
         render::print_note(&format!(
@@ -127,7 +129,7 @@ async fn remove_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
         ));
         return Ok(ExitStatus::Done);
     }
-    if !apply_changes(&target, &changes, args.yes).await? {
+    if !confirm_and_apply_changes(&target, &changes, args.yes).await? {
         return Ok(ExitStatus::Failed);
     }
     render::print_note(&format!(
@@ -138,8 +140,8 @@ async fn remove_guard(args: &GuardInstallArgs) -> anyhow::Result<ExitStatus> {
 }
 
 /// Shows the changes, asks, and applies them. Returns whether they were applied.
-async fn apply_changes(
-    target: &GuardTarget,
+async fn confirm_and_apply_changes(
+    target: &GuardInstallTarget,
     changes: &[FileChange],
     is_yes: bool,
 ) -> anyhow::Result<bool> {
@@ -148,21 +150,21 @@ async fn apply_changes(
         if !can_ask_at_terminal() {
             bail_usage!("there is no terminal to ask at; add --yes to write these changes");
         }
-        if !confirm(&format!("write this for {}", target.agent.table().title)).await {
+        if !ask_yes_or_no(&format!("write this for {}", target.agent.table().title)).await {
             render::print_note("nothing was written");
             return Ok(false);
         }
     }
-    let copies = GuardFolder::open(&target.paths.data)?.copies();
+    let copies = GuardFolder::open(&target.paths.data)?.file_copies_path();
     for change in changes {
-        if let Some(copy) = change.apply(&copies)? {
+        if let Some(copy) = change.write_with_backup(&copies)? {
             render::guard::print_backup_location(&change.path, &copy);
         }
     }
     Ok(true)
 }
 
-async fn confirm(words: &str) -> bool {
+async fn ask_yes_or_no(words: &str) -> bool {
     let head = QuestionLine::new("")
         .with_styled_text(WARN.bold(), "? ")
         .with_text(words);

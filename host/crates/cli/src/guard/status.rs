@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::GuardTarget;
+use super::GuardInstallTarget;
 use super::args::GuardStatusArgs;
 use super::backend::UNSUITED;
 use crate::args::PluginArgs;
@@ -11,10 +11,10 @@ use crate::exit_code::ExitStatus;
 use crate::{environment, plugin, render};
 use rind_guard::{
     AgentHookTable, GuardError, GuardFolder, GuardInstallState, GuardedAgent, InstalledHook,
-    find_hooks, hook_points_without_agent_event, install_state, is_daemon_listening,
+    find_hooks, hook_points_without_event, install_state, is_daemon_listening,
 };
 use rind_lib::plugin::inspect;
-use rind_lib::plugin::load::{LeftOut, PluginSet, Why};
+use rind_lib::plugin::load::{LeftOutPlugin, LeftOutReason, PluginSet};
 
 /// Status of one agent in the output of `rind guard status`.
 #[derive(Debug, Serialize)]
@@ -35,12 +35,17 @@ pub(in super::super) struct PluginGuardCoverage {
     pub(in super::super) inert: Vec<String>,
 }
 
-/// Splits the points of a plugin's hooks by whether `agent` calls the guard there.
-fn plugin_guard_coverage(agent: GuardedAgent, name: &str, points: &[&str]) -> PluginGuardCoverage {
+/// Splits the points at which a plugin has hooks into those at which `agent` calls the guard, and
+/// those at which the hooks have no effect.
+fn determine_guard_coverage(
+    agent: GuardedAgent,
+    name: &str,
+    points: &[&str],
+) -> PluginGuardCoverage {
     let inert = match UNSUITED.contains(&name) {
-        // The guard does not run this plugin, so all its points are inert.
+        // The guard never runs this plugin, so none of its hooks takes effect.
         true => points.to_vec(),
-        false => hook_points_without_agent_event(agent, points),
+        false => hook_points_without_event(agent, points),
     };
     let judges = points.iter().filter(|point| !inert.contains(point));
     PluginGuardCoverage {
@@ -58,7 +63,7 @@ pub(in super::super) fn installed_guard_coverage(
 ) -> Vec<(GuardedAgent, PluginGuardCoverage)> {
     let has_guard = |agent: &GuardedAgent| {
         [false, true].into_iter().any(|is_project| {
-            let target = GuardTarget::find(*agent, is_project);
+            let target = GuardInstallTarget::find_target(*agent, is_project);
             let state = target
                 .ok()
                 .and_then(|target| install_state(*agent, &target.places, &target.command).ok());
@@ -70,11 +75,11 @@ pub(in super::super) fn installed_guard_coverage(
     }
     let guarded = GuardedAgent::ALL.into_iter().filter(has_guard);
     guarded
-        .map(|agent| (agent, plugin_guard_coverage(agent, name, points)))
+        .map(|agent| (agent, determine_guard_coverage(agent, name, points)))
         .collect()
 }
 
-pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn print_guard_status(args: &GuardStatusArgs) -> anyhow::Result<ExitStatus> {
     let agents = match args.agent {
         Some(agent) => vec![agent.agent()],
         None => GuardedAgent::ALL.to_vec(),
@@ -82,15 +87,17 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
     let set = plugin::load_session_plugins(&PluginArgs::default()).await?;
     // Warn about plugins that are not loaded, because the guard does not run them either.
     render::plugins::warn_left_out(&set);
-    let is_left_out = |left: &LeftOut| matches!(left.why, Why::Failed(_) | Why::Held(_));
+    let is_left_out = |left: &LeftOutPlugin| {
+        matches!(left.why, LeftOutReason::Failed(_) | LeftOutReason::Held(_))
+    };
     let all_run = !set.left_out.iter().any(is_left_out);
-    let plugins = plugin_hook_points(&set);
+    let plugins = list_plugin_hook_points(&set);
     let mut shown = Vec::new();
     for agent in agents {
-        let target = GuardTarget::find(agent, args.project)?;
+        let target = GuardInstallTarget::find_target(agent, args.project)?;
         let covers = plugins.iter().map(|(name, points)| {
             let points: Vec<&str> = points.iter().map(String::as_str).collect();
-            plugin_guard_coverage(agent, name, &points)
+            determine_guard_coverage(agent, name, &points)
         });
         shown.push(AgentGuardStatus {
             state: install_state(agent, &target.places, &target.command)?,
@@ -103,7 +110,7 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
     }
     let folder = GuardFolder::open(&environment::find_paths(None)?.data);
     let daemon = match &folder {
-        Ok(folder) => is_daemon_listening(folder).map(|is_running| (is_running, folder.log())),
+        Ok(folder) => is_daemon_listening(folder).map(|is_running| (is_running, folder.log_path())),
         Err(error) => Err(GuardError::Daemon(error.to_string())),
     };
     if args.json {
@@ -128,7 +135,7 @@ pub(super) async fn show_status(args: &GuardStatusArgs) -> anyhow::Result<ExitSt
 }
 
 /// Returns the loaded plugins with the points of their enabled hooks.
-fn plugin_hook_points(set: &PluginSet) -> Vec<(String, Vec<String>)> {
+fn list_plugin_hook_points(set: &PluginSet) -> Vec<(String, Vec<String>)> {
     let reports = set.plugins.iter().map(|plugin| inspect::inspect(plugin));
     let points = reports.map(|report| {
         let hooks = report.hooks.iter().filter(|hook| hook.enabled);

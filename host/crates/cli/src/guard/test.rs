@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-use super::GuardTarget;
+use super::GuardInstallTarget;
 use super::args::GuardAgentArgs;
 use super::hook::START_VARIABLE;
 use crate::exit_code::{ExitStatus, bail_usage};
@@ -17,23 +17,24 @@ use rind_guard::{
 };
 use rind_lib::disk::TemporaryFolder;
 use rind_lib::paths::HOME_VARIABLE;
-use rind_lib::tool::process::{Ending, Process, base_environment};
+use rind_lib::tool::process::{Process, ProcessEnding, base_environment};
 
 /// Deadline for one run of the hook, equal to the timeout of the agents.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Maximum output of a hook that is read, in bytes.
+/// Maximum number of bytes of a hook's output that are read.
 const CAPTURE_BYTES: usize = 1 << 20;
 
-/// Runs the installed hook in a temporary folder.
+/// Test of the installed hook with sample calls. `folder` is a temporary folder for the payload of
+/// a call and for an empty home.
 struct HookTrial<'a> {
-    target: &'a GuardTarget,
+    target: &'a GuardInstallTarget,
     hook: &'a InstalledHook,
     folder: &'a Path,
 }
 
 pub(super) async fn test_guard(args: &GuardAgentArgs) -> anyhow::Result<ExitStatus> {
-    let target = GuardTarget::of(args)?;
+    let target = GuardInstallTarget::from_args(args)?;
     let (agent, places) = (target.agent, &target.places);
     let state = install_state(agent, places, &target.command)?;
     let is_as_written = state == GuardInstallState::Installed;
@@ -47,7 +48,8 @@ pub(super) async fn test_guard(args: &GuardAgentArgs) -> anyhow::Result<ExitStat
     }
     let hooks = find_hooks(agent, places, &target.command)?;
     let hook = hooks.iter().find(|hook| hook.point == GuardPoint::PreTool);
-    let hook = hook.context("no hook before tool calls is installed; install the guard again")?;
+    let hook = hook
+        .context("the guard's hook before tool calls is not installed; install the guard again")?;
     let folder = TemporaryFolder::new("guard-test-").context("make a temporary folder")?;
     let trial = HookTrial {
         target: &target,
@@ -76,7 +78,8 @@ pub(super) async fn test_guard(args: &GuardAgentArgs) -> anyhow::Result<ExitStat
 }
 
 impl HookTrial<'_> {
-    /// Runs the hook with a call. With `is_alone`, the hook finds no daemon and cannot start one.
+    /// Runs the installed hook with a test call. If `is_alone` is set, the hook finds no daemon and
+    /// cannot start one.
     async fn run(&self, call: HookProbeCall, is_alone: bool) -> anyhow::Result<HookProbeOutcome> {
         let agent = self.target.agent;
         let payload = probe_payload(agent, call, &self.target.paths.workspace);
@@ -104,7 +107,7 @@ impl HookTrial<'_> {
         process.capture_bytes = CAPTURE_BYTES;
         let finished = process.run(&CancellationToken::new()).await?;
         let code = match finished.ending {
-            Ending::Exited(code) => Some(code),
+            ProcessEnding::Exited(code) => Some(code),
             _ => None,
         };
         let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());

@@ -17,7 +17,8 @@ const MAX_ASIDE: usize = 100;
 pub(in super::super) enum StoredDataChange {
     /// Data of a plugin from another or an unknown source was moved to this folder.
     PutAside(PathBuf),
-    /// Data that the plugin from this source had stored earlier was moved back.
+    /// Data that was put aside earlier and belongs to the plugin from this source was moved back to
+    /// the plugin's name.
     Back,
 }
 
@@ -60,8 +61,9 @@ pub(super) fn prepare_stored_data(
     Ok(changes)
 }
 
-/// Returns the folder for the moved data of a plugin, by name and source. It cannot collide with a
-/// plugin's own folder, because names of plugins contain no `@`.
+/// Returns the folder to which stored data of the plugin `name` from `source` is moved, so that
+/// another plugin of the same name cannot read it. It cannot collide with a plugin's own folder,
+/// because names of plugins contain no `@`.
 fn set_aside_data_path(plugins: &Path, name: &str, source: Option<&PluginSource>) -> PathBuf {
     let Some(source) = source else {
         return plugins.join(format!("{name}@unknown"));

@@ -12,9 +12,9 @@ use super::super::{alone, render};
 use super::args::WiderRequestArgs;
 use super::data::{self, StoredDataChange};
 use super::{credentials, wider};
-use rind_lib::disk::lock_for_file;
+use rind_lib::disk::acquire_file_lock;
 use rind_lib::grant::Trust;
-use rind_lib::grant::answers::Answers;
+use rind_lib::grant::answers::GrantAnswers;
 use rind_lib::grant::decide::GrantStatus;
 use rind_lib::grant::held::InMemoryFolder;
 use rind_lib::paths::Paths;
@@ -39,7 +39,7 @@ pub(super) struct PluginInstallation {
     plugins: PathBuf,
     lock_path: PathBuf,
     lock: LockFile<LockedPlugin>,
-    /// Holds the exclusive lock until the command ends.
+    /// File whose exclusive lock is held until the command ends.
     _exclusive: File,
 }
 
@@ -94,22 +94,25 @@ pub(in super::super) struct RemovedPlugin {
     pub(in super::super) data: Option<(PathBuf, PluginSource)>,
     /// Place in the settings that still configures the plugin.
     pub(in super::super) configured: Option<String>,
-    /// Whether the plugin's name stays pinned to a signing key.
+    /// Whether the lock file still requires that a plugin of this name is signed with a certain
+    /// key.
     pub(in super::super) is_pinned: bool,
 }
 
 impl PluginInstallation {
     /// Waits until no other command changes the plugins, then locks them and reads the lock file.
-    pub(super) fn open_locked() -> anyhow::Result<Self> {
+    pub(super) fn open_with_exclusive_lock() -> anyhow::Result<Self> {
         let OperatorSetup { paths, config, .. } = read_user_setup()?;
         let lock_path = paths.config.join(LockedPlugin::FILE_NAME);
         let waits = || render::print_note("waiting for another `rind plugin` command to end");
-        let exclusive = lock_for_file(&lock_path, waits)
+        let exclusive = acquire_file_lock(&lock_path, waits)
             .with_context(|| format!("cannot lock {}", lock_path.display()))?;
         let plugins = plugins_folder(&paths);
         place::remove_temporary_folders(&plugins);
         let mut lock = LockFile::<LockedPlugin>::read_file(&lock_path)?;
-        lock.complete_interrupted_replacements(|name| place::folder_digest(&plugins.join(name)));
+        lock.complete_interrupted_replacements(|name| {
+            place::compute_folder_digest(&plugins.join(name))
+        });
         Ok(Self {
             config: config.section()?,
             lock,
@@ -121,7 +124,7 @@ impl PluginInstallation {
     }
 
     /// Lists the installed plugins with their sources.
-    pub(super) fn sources(&self) -> Vec<(String, PluginSource)> {
+    pub(super) fn plugin_sources(&self) -> Vec<(String, PluginSource)> {
         let all = self.lock.entries.iter();
         all.map(|(name, locked)| (name.clone(), locked.source.clone()))
             .collect()
@@ -181,8 +184,8 @@ impl PluginInstallation {
                 "pack it with `rind plugin pack {}` and sign the file",
                 fetched.source
             ),
-            how_to_sign: fetched.how_to_sign(),
-            signature: &|| fetched.signature(),
+            how_to_sign: fetched.signing_advice(),
+            signature: &|| fetched.read_signature(),
         };
         let key = signature::check_signature(&self.config, pinned, &subject)?;
         let place = self.plugins.join(&name);
@@ -227,7 +230,7 @@ impl PluginInstallation {
         // Move old data before the plugin is in place, so that it never runs with the data of
         // another plugin.
         let stored = match locked {
-            None => data::prepare_stored_data(&self.stores_folder(), &name, &new.source)
+            None => data::prepare_stored_data(&self.plugin_stores_folder(), &name, &new.source)
                 .with_context(|| format!("cannot move the stored data of plugins named {name}"))?,
             // Keep the data at an update. An operator who changes the source confirms that it is
             // the same plugin.
@@ -236,7 +239,7 @@ impl PluginInstallation {
         let source = new.source.clone();
         if let Err(error) = self.put_plugin_in_place(staged, &place, &name, new, &change) {
             if stored.contains(&StoredDataChange::Back) {
-                let _ = data::move_data_aside(&self.stores_folder(), &name, Some(&source));
+                let _ = data::move_data_aside(&self.plugin_stores_folder(), &name, Some(&source));
             }
             return Err(error);
         }
@@ -255,7 +258,7 @@ impl PluginInstallation {
     }
 
     /// Returns the folder with the stored data of all plugins.
-    fn stores_folder(&self) -> PathBuf {
+    fn plugin_stores_folder(&self) -> PathBuf {
         self.paths.data.join("plugins")
     }
 
@@ -263,7 +266,7 @@ impl PluginInstallation {
     /// run.
     fn refuse_bundled_name(&self, name: &str) -> anyhow::Result<()> {
         let environment = operator_environment();
-        let managed = environment.managed_folders()?.into_iter();
+        let managed = environment.list_managed_folders()?.into_iter();
         let managed: Vec<discover::Source> = managed
             .map(|path| discover::Source::new(Trust::Managed, path))
             .collect();
@@ -295,8 +298,8 @@ impl PluginInstallation {
             let why = staged.show_source_instead_of_staging(&why, source);
             bail!("{name} is not installed, because it cannot be loaded: {why}");
         }
-        let waiting =
-            alone::permission_decision(&set).map(|decision| decision.of(GrantStatus::Waiting));
+        let waiting = alone::permission_decision(&set)
+            .map(|decision| decision.capabilities_with_status(GrantStatus::Waiting));
         let waiting = waiting.into_iter().flatten().cloned().collect();
         Ok((
             waiting,
@@ -321,8 +324,9 @@ impl PluginInstallation {
             .replace_entry(&self.lock_path, (name, name), new, put)
     }
 
-    /// Removes an installed plugin and the operator's answers about it. The plugin's data is moved
-    /// aside, and its name stays pinned to its key.
+    /// Removes an installed plugin and the operator's answers about it. The plugin's stored data is
+    /// moved to a folder named after the plugin's source, and the plugin's name stays pinned to its
+    /// signing key.
     pub(super) fn remove_plugin(&mut self, name: &str) -> anyhow::Result<RemovedPlugin> {
         let Some(locked) = self.lock.entries.get(name) else {
             return Err(Usage(self.unknown_plugin_error(name)).into());
@@ -337,9 +341,9 @@ impl PluginInstallation {
         self.lock = lock;
         // Remove the answers too: a plugin that has answers but is not installed would be reported
         // as missing.
-        let n_answers = Answers::read(&self.paths.grants())?.revoke(name)?;
+        let n_answers = GrantAnswers::read(&self.paths.grants())?.revoke(name)?;
         let config = read_user_setup()?.config;
-        let aside = data::move_data_aside(&self.stores_folder(), name, Some(&source))
+        let aside = data::move_data_aside(&self.plugin_stores_folder(), name, Some(&source))
             .with_context(|| format!("{name} is removed, but its stored data cannot be moved"))?;
         Ok(RemovedPlugin {
             name: name.to_owned(),
@@ -360,8 +364,9 @@ fn read_installed_manifest(place: &Path, locked: Option<&LockedPlugin>) -> Optio
     Manifest::read(place, Some(&held)).ok()
 }
 
-/// Returns the effect of installing a fetched plugin over `locked`. Refuses another source, an
-/// older version, and other contents under the same version.
+/// Returns the effect of replacing the installed plugin, which the lock file lists as `locked`, by
+/// the fetched one. Refuses another source, an older version, and other contents under the same
+/// version.
 fn classify_install_change(
     locked: &LockedPlugin,
     fetched: &FetchedPlugin,
@@ -442,7 +447,7 @@ fn package_version_warnings(locked: Option<&LockedPlugin>, fetched: &FetchedPlug
     };
     let lost = is_lost.then(|| {
         format!(
-            "the registry says where the installed version was built, but not where {} was built: ask its owner why",
+            "the registry has proof of where the installed version was built (an attestation), but none for {}: ask the owner of the package why",
             fetched.source
         )
     });

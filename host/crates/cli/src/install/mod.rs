@@ -74,7 +74,8 @@ pub(super) async fn run_pack(args: PackArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Done)
 }
 
-/// Reads the plugin to pack: a folder or, for a package, also a packed file.
+/// Reads the plugin to pack from a folder or, if it is packed for a package registry, from a folder
+/// or a packed file.
 fn read_plugin_to_pack(path: &Path, is_for_package: bool) -> anyhow::Result<FetchedPlugin> {
     if path.is_dir() {
         return source::read_local_plugin(path);
@@ -86,7 +87,8 @@ fn read_plugin_to_pack(path: &Path, is_for_package: bool) -> anyhow::Result<Fetc
     let fetched = source::read_local_plugin(path)?;
     let bytes = fetched.bytes.as_deref();
     if !bytes.is_some_and(packing::is_wasm_binary) {
-        let why = format!("{shown} is neither a folder nor a `.wasm` of `rind plugin pack`");
+        let why =
+            format!("{shown} is neither a folder nor a `.wasm` file that `rind plugin pack` wrote");
         return Err(Usage(why).into());
     }
     Ok(fetched)
@@ -99,7 +101,7 @@ fn build_package(
     options: &BundleOptions,
 ) -> anyhow::Result<PackageBundle> {
     let (packed, signature) = match &fetched.bytes {
-        Some(bytes) => (bytes.clone(), fetched.signature()?.0),
+        Some(bytes) => (bytes.clone(), fetched.read_signature()?.0),
         None => (packing::pack_plugin(&fetched.contents)?, None),
     };
     let source = BundleSource {
@@ -138,11 +140,11 @@ pub(super) async fn run_publish(args: PublishArgs) -> anyhow::Result<ExitStatus>
     else {
         let file = args.file.display();
         return Err(Usage(format!(
-            "{file} is not packed; run `rind plugin pack` first"
+            "{file} is not a packed plugin; run `rind plugin pack` first"
         ))
         .into());
     };
-    let (signature, _) = fetched.signature()?;
+    let (signature, _) = fetched.read_signature()?;
     let manifest = &fetched.contents.manifest;
     let mut registry = PluginRegistry::new(&reference, credentials::find_credentials())?;
     let published = registry.push(manifest, bytes, signature.clone()).await;
@@ -166,8 +168,8 @@ fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-pub(super) async fn run_install(args: PluginInstallArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = PluginInstallation::open_locked()?;
+pub(super) async fn run_plugin_install(args: PluginInstallArgs) -> anyhow::Result<ExitStatus> {
+    let mut installation = PluginInstallation::open_with_exclusive_lock()?;
     let source = PluginSource::new(&args.source)?;
     let wanted = PluginInstallRequest {
         source: &source,
@@ -189,14 +191,14 @@ async fn warn_about_tool_collisions(name: &str) {
     let Ok(plugins) = super::plugin::load_session_plugins(&PluginArgs::default()).await else {
         return;
     };
-    let collisions = plugins.tool_collisions();
+    let collisions = plugins.find_tool_collisions();
     let own = collisions.iter().filter(|one| one.involves_plugin(name));
     own.for_each(|collision| render::print_warning(&collision.to_string()));
 }
 
 pub(super) async fn run_update(args: PluginUpdateArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = PluginInstallation::open_locked()?;
-    let installed = installation.sources();
+    let mut installation = PluginInstallation::open_with_exclusive_lock()?;
+    let installed = installation.plugin_sources();
     let chosen: Vec<_> = match &args.plugin {
         None => installed,
         Some(name) => {
@@ -233,7 +235,7 @@ pub(super) async fn run_update(args: PluginUpdateArgs) -> anyhow::Result<ExitSta
 }
 
 pub(super) fn run_remove(args: &PluginRemoveArgs) -> anyhow::Result<ExitStatus> {
-    let mut installation = PluginInstallation::open_locked()?;
+    let mut installation = PluginInstallation::open_with_exclusive_lock()?;
     let removed = installation.remove_plugin(&args.plugin)?;
     render::install::show_removed_plugin(&removed);
     Ok(ExitStatus::Done)
@@ -242,12 +244,12 @@ pub(super) fn run_remove(args: &PluginRemoveArgs) -> anyhow::Result<ExitStatus> 
 pub(super) fn run_search_path(args: &SearchPathArgs) -> anyhow::Result<ExitStatus> {
     let paths = find_paths(None)?;
     let mut places: Vec<_> = operator_environment()
-        .managed_folders()?
+        .list_managed_folders()?
         .into_iter()
         .map(|path| (Trust::Managed, path))
         .collect();
     places.push((Trust::User, installation::plugins_folder(&paths)));
-    places.push((Trust::Project, project::plugin_source(&paths).path));
+    places.push((Trust::Project, project::project_plugin_source(&paths).path));
     render::install::print_search_path(&places, &carried::core_folder(), args.json)?;
     Ok(ExitStatus::Done)
 }

@@ -12,47 +12,51 @@ use rind_lib::plugin::manifest::Manifest;
 
 /// A permission or trust that an update requests, but the installed version did not.
 #[derive(Clone, Debug, PartialEq)]
-enum WiderRequest {
+enum WiderUpdateRequest {
     Capability(Capability),
-    /// Full trust of an installed plugin, which the earlier manifest had lowered to this level.
+    /// The full trust that an installed plugin has by default. The manifest of the earlier version
+    /// lowered it to this level.
     Trust(Trust),
 }
 
-impl WiderRequest {
-    fn words(&self) -> String {
+impl WiderUpdateRequest {
+    fn describe(&self) -> String {
         match self {
             Self::Capability(capability) => {
                 format!("{} ({capability})", describe_capability(capability))
             }
             Self::Trust(trust) => format!(
-                "be trusted as every installed plugin; before, its manifest lowered its trust to {trust}"
+                "have the full trust of an installed plugin; the manifest of the earlier version lowered it to {trust}"
             ),
         }
     }
 
     fn is_accepted(&self, plugin: &str, flag: &GrantFlag) -> bool {
         match self {
-            Self::Capability(capability) => flag.gives(plugin, capability),
-            // Only a flag that grants everything accepts a higher trust.
+            Self::Capability(capability) => flag.grants_to_plugin(plugin, capability),
+            // Only a flag that grants the plugin all capabilities accepts a request for higher
+            // trust.
             Self::Trust(_) => flag.plugin() == plugin && flag.grants_all_capabilities(),
         }
     }
 }
 
-/// Returns the requests of `new` that `earlier` does not cover; all requests if `earlier` is
-/// `None`.
-fn find_wider_requests(earlier: Option<&Manifest>, new: &Manifest) -> Vec<WiderRequest> {
-    let before = earlier.map(Manifest::requested).unwrap_or_default();
-    let requested = new.requested().into_iter();
-    let mut more: Vec<WiderRequest> = requested
+/// Returns the permissions and the trust that the manifest `new` requests and `earlier` does not;
+/// all permissions that `new` requests, but no trust, if `earlier` is `None`.
+fn find_wider_requests(earlier: Option<&Manifest>, new: &Manifest) -> Vec<WiderUpdateRequest> {
+    let before = earlier
+        .map(Manifest::requested_permissions)
+        .unwrap_or_default();
+    let requested = new.requested_permissions().into_iter();
+    let mut more: Vec<WiderUpdateRequest> = requested
         .filter(|asked| !before.iter().any(|had| had.covers(asked)))
-        .map(WiderRequest::Capability)
+        .map(WiderUpdateRequest::Capability)
         .collect();
     let lowered = |manifest: &Manifest| manifest.trust.filter(|trust| *trust > Trust::User);
     if let Some(trust) = earlier.and_then(lowered)
         && lowered(new).is_none_or(|now| now < trust)
     {
-        more.push(WiderRequest::Trust(trust));
+        more.push(WiderUpdateRequest::Trust(trust));
     }
     more
 }
@@ -86,34 +90,38 @@ pub(super) async fn require_wider_acceptance(
     }
     let lines: Vec<String> = more
         .iter()
-        .map(|more| format!("\n  {}", more.words()))
+        .map(|more| format!("\n  {}", more.describe()))
         .collect();
     bail!(
-        "{name} stays at {before}, because {} asks for more, and there is no terminal to ask at. It could then also:{}\nrun this at a terminal, or add --grant {name}",
+        "{name} stays at {before}, because version {} requests more permissions, and there is no terminal to ask at. The new version could also:{}\nrun this command at a terminal, or add --grant {name}",
         new.version,
         lines.concat()
     )
 }
 
-fn wider_request_screen(before: &str, new: &Manifest, more: &[WiderRequest]) -> QuestionScreen {
+fn wider_request_screen(
+    before: &str,
+    new: &Manifest,
+    more: &[WiderUpdateRequest],
+) -> QuestionScreen {
     let head = QuestionLine::new("")
         .with_styled_text(WARN.bold(), "? ")
-        .with_foreign_text(PLUGIN, &new.name)
+        .with_escaped_text(PLUGIN, &new.name)
         .with_text(" asks for more in version ")
-        .with_foreign_text(BOLD, &new.version.to_string())
+        .with_escaped_text(BOLD, &new.version.to_string())
         .with_text(" than in ")
-        .with_foreign_text(BOLD, before);
+        .with_escaped_text(BOLD, before);
     let mut wants = vec![QuestionLine::new("  it may then also:")];
     let lines = more
         .iter()
-        .map(|more| QuestionLine::new("    + ").with_foreign_text(BOLD, &more.words()));
+        .map(|more| QuestionLine::new("    + ").with_escaped_text(BOLD, &more.describe()));
     wants.extend(lines);
     QuestionScreen {
         parts: vec![
             vec![head],
             wants,
             vec![
-                QuestionLine::new("  in its own words: ").with_foreign_text(DIM, &new.description),
+                QuestionLine::new("  in its own words: ").with_escaped_text(DIM, &new.description),
             ],
         ],
         covers: vec![QuestionLine::new("  ").with_styled_text(

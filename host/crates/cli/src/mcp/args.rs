@@ -191,7 +191,7 @@ pub(in super::super) struct McpServeArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) component: Vec<PathBuf>,
     /// Grant a component the permissions of this policy file, in wassette's format
-    #[arg(long, value_name = "NAME=FILE", requires = "component", value_parser = parse_policy)]
+    #[arg(long, value_name = "NAME=FILE", requires = "component", value_parser = parse_named_policy_path)]
     pub(super) component_policy: Vec<(String, PathBuf)>,
     /// Serve over HTTP at this loopback address, or at `unix:PATH`, instead of over standard input
     /// and output; port 0 takes any free one
@@ -199,7 +199,7 @@ pub(in super::super) struct McpServeArgs {
     pub(super) listen: Option<ListenAddress>,
 }
 
-fn parse_policy(text: &str) -> Result<(String, PathBuf), String> {
+fn parse_named_policy_path(text: &str) -> Result<(String, PathBuf), String> {
     let (name, path) = text
         .split_once('=')
         .filter(|(name, path)| !name.is_empty() && !path.is_empty())
@@ -216,7 +216,7 @@ impl McpServeArgs {
         let names: Vec<String> = self
             .component
             .iter()
-            .map(|path| component_name_of_file(path))
+            .map(|path| derive_component_name(path))
             .collect();
         let mut seen = BTreeSet::new();
         if let Some(name) = names.iter().find(|name| !seen.insert(*name)) {
@@ -249,7 +249,7 @@ impl McpServeArgs {
     }
 }
 
-fn component_name_of_file(path: &Path) -> String {
+fn derive_component_name(path: &Path) -> String {
     let file = path.file_name().unwrap_or_default();
     component_name(&file.to_string_lossy())
 }

@@ -56,7 +56,7 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let listener = ApiListener::bind_tcp(address).await;
     let listener = listener.with_context(|| format!("listen at {address}"))?;
-    let redirect = format!("{}{CALLBACK}", listener.address_text());
+    let redirect = format!("{}{CALLBACK}", listener.format_address());
     let flow = LoginFlow::begin(LoginRequest {
         name,
         url,
@@ -72,7 +72,7 @@ pub(super) async fn log_in(args: McpLoginArgs) -> anyhow::Result<ExitStatus> {
     let login = wait_for_login(&flow, listener).await;
     let login = login.map_err(|why| login_error(name, &why))?;
     render::print_note(&format!(
-        "logged in to `{name}` with a token of {}; `rind mcp test {name}` shows its tools",
+        "logged in to MCP server `{name}` with a token from {}; `rind mcp test {name}` shows its tools",
         login.issuer
     ));
     Ok(ExitStatus::Done)
@@ -94,29 +94,34 @@ fn add_current_scopes(mut scopes: Vec<String>, file: &Path, url: &str) -> Vec<St
 
 /// Revokes the tokens of a login and removes its file, even if the authorization server cannot be
 /// reached. Returns whether there was a login.
-pub(super) async fn end_login(file: &Path, name: &str, is_private: bool) -> anyhow::Result<bool> {
+pub(super) async fn revoke_and_remove_login(
+    file: &Path,
+    name: &str,
+    is_private: bool,
+) -> anyhow::Result<bool> {
     match StoredLogin::read(file) {
         Ok(None) => {}
         Ok(Some(login)) => {
             let revoked = revoke_login(name, &login, is_private).await;
-            let at = format!(
+            let todo = format!(
                 "to end them now, end the login on the website of {}",
                 login.issuer
             );
             match revoked {
                 Ok(TokenRevocation::Revoked) => {
-                    render::print_note(&format!("its tokens are revoked at {}", login.issuer));
+                    render::print_note(&format!("its tokens were revoked at {}", login.issuer));
                 }
                 Ok(TokenRevocation::NotOffered) => render::print_warning(&format!(
-                    "its tokens last until they expire, because its authorization server revokes none; {at}"
+                    "its tokens stay valid until they expire, because its authorization server cannot revoke tokens; {todo}"
                 )),
                 Ok(TokenRevocation::NoTokens) => {}
-                Err(why) => render::print_warning(&format!("its tokens {why}; {at}")),
+                Err(why) => render::print_warning(&format!("its tokens {why}; {todo}")),
             }
         }
         Err(why) => render::print_warning(&format!("its tokens are not revoked: {why}")),
     }
-    remove_login(file).with_context(|| format!("remove the login at `{name}`"))
+    remove_login(file)
+        .with_context(|| format!("remove the stored login of the MCP server `{name}`"))
 }
 
 fn login_error(name: &str, why: &str) -> anyhow::Error {
@@ -151,7 +156,7 @@ fn show_login_address(name: &str, url: &str, flow: &LoginFlow) {
     for line in [
         format!("MCP server `{name}` ({url}): log in at {} with {scopes}", flow.issuer()),
         "open this address in a browser, if you expect it:".to_owned(),
-        flow.url().to_owned(),
+        flow.authorization_url().to_owned(),
         "on another machine, the browser ends at a page that it cannot load: paste its address here"
             .to_owned(),
     ] {
@@ -163,7 +168,7 @@ fn show_login_address(name: &str, url: &str, flow: &LoginFlow) {
 /// address.
 async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<StoredLogin, String> {
     let (sender, mut led) = mpsc::channel::<BrowserVisit>(1);
-    let base = listener.address_text();
+    let base = listener.format_address();
     let cancel = CancellationToken::new();
     let _stop = cancel.clone().drop_guard();
     let sender = Arc::new(sender);
@@ -192,7 +197,7 @@ async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<Store
     loop {
         let (address, page) = tokio::select! {
             () = &mut deadline => {
-                return Err(format!("was not answered in {} minutes", PATIENCE.as_secs() / 60));
+                return Err(format!("was not completed in the browser within {} minutes", PATIENCE.as_secs() / 60));
             }
             Some((address, page)) = led.recv() => (address, Some(page)),
             line = terminal::read_line(), if can_paste => match line {
@@ -205,7 +210,7 @@ async fn wait_for_login(flow: &LoginFlow, listener: ApiListener) -> Result<Store
             },
         };
         let is_pasted = page.is_none();
-        let outcome = flow.finish(&address).await;
+        let outcome = flow.finish_login(&address).await;
         let (is_done, text) = match &outcome {
             LoginOutcome::Done(_) => (
                 true,

@@ -17,21 +17,21 @@ impl AskServerApproval for TerminalServerAsker {
     fn ask_start<'a>(&'a self, server: &'a McpServer, place: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             let screen = server_start_screen(server, place);
-            let answer = screen.ask_approval(parse_yes, |is_yes| !is_yes);
+            let answer = screen.ask_approval(parse_yes_answer, |is_yes| !is_yes);
             answer.await.unwrap_or(false)
         })
     }
 
     fn ask<'a>(&'a self, question: ServerApprovalQuestion<'a>) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let screen = server_tools_screen(question);
-            let answer = screen.ask_approval(parse_yes, |is_yes| !is_yes);
+            let screen = build_server_tools_screen(question);
+            let answer = screen.ask_approval(parse_yes_answer, |is_yes| !is_yes);
             answer.await.unwrap_or(false)
         })
     }
 }
 
-fn parse_yes(line: &str) -> Option<bool> {
+fn parse_yes_answer(line: &str) -> Option<bool> {
     match line.to_lowercase().as_str() {
         "y" | "yes" => Some(true),
         "n" | "no" => Some(false),
@@ -43,14 +43,14 @@ fn server_start_screen(server: &McpServer, place: &str) -> QuestionScreen {
     let head = QuestionLine::new("")
         .with_styled_text(WARN.bold(), "? ")
         .with_text("start the MCP server ")
-        .with_foreign_text(PLUGIN, &server.name)
+        .with_escaped_text(PLUGIN, &server.name)
         .with_text(" of ")
-        .with_foreign_text(DIM, place)
+        .with_escaped_text(DIM, place)
         .with_text(" to list its tools?");
     let rights = server.permissions();
     let rights = rights
         .iter()
-        .map(|right| QuestionLine::new("  it may: ").with_foreign_text(BOLD, right));
+        .map(|right| QuestionLine::new("  it may: ").with_escaped_text(BOLD, right));
     QuestionScreen {
         parts: vec![vec![head], rights.collect()],
         covers: vec![QuestionLine::new("  ").with_styled_text(
@@ -62,7 +62,8 @@ fn server_start_screen(server: &McpServer, place: &str) -> QuestionScreen {
     }
 }
 
-/// Returns the question whether to start a server as text, for a program that shows it.
+/// Returns the question whether to start an MCP server as one line of text, for another program
+/// that shows it.
 pub(in super::super) fn server_start_question(server: &McpServer, place: &str) -> String {
     let text = format!(
         "Start the MCP server {} of {place} to list its tools? Its permissions: {}",
@@ -87,7 +88,7 @@ pub(in super::super) fn server_tools_question(question: &ServerApprovalQuestion<
         ),
         format!("Its permissions: {}", server.permissions().join("; ")),
         format!(
-            "It calls itself {}, protocol {}",
+            "The server calls itself {} and uses version {} of the protocol",
             offer.server, offer.protocol
         ),
     ];
@@ -97,7 +98,11 @@ pub(in super::super) fn server_tools_question(question: &ServerApprovalQuestion<
     for tool in tools {
         lines.push(format!("Tool {}: {}", tool.name, tool.description));
         let texts = tool.argument_texts().into_iter();
-        lines.extend(texts.map(|(place, text)| format!("Its argument text {place}: {text}")));
+        lines.extend(
+            texts.map(|(place, text)| {
+                format!("Text about the argument {place} of this tool: {text}")
+            }),
+        );
     }
     let prompts = offer.prompts.iter();
     lines.extend(prompts.map(|own| format!("Prompt {}: {}", own.name, own.description)));
@@ -106,7 +111,7 @@ pub(in super::super) fn server_tools_question(question: &ServerApprovalQuestion<
     lines.push(
         "Each call asks first, like a command; tools that change later are withheld.".to_owned(),
     );
-    // Keep each claim of the server on one line, with deceptive characters escaped.
+    // Put each text of the server on one line and escape deceptive characters in it.
     let lines: Vec<String> = lines
         .iter()
         .map(|line| rind_lib::text::one_line(line))
@@ -114,7 +119,7 @@ pub(in super::super) fn server_tools_question(question: &ServerApprovalQuestion<
     lines.join("\n")
 }
 
-fn server_tools_screen(question: ServerApprovalQuestion<'_>) -> QuestionScreen {
+fn build_server_tools_screen(question: ServerApprovalQuestion<'_>) -> QuestionScreen {
     let ServerApprovalQuestion {
         server,
         offer,
@@ -124,14 +129,14 @@ fn server_tools_screen(question: ServerApprovalQuestion<'_>) -> QuestionScreen {
     let head = QuestionLine::new("")
         .with_styled_text(WARN.bold(), "? ")
         .with_text("use the tools of the MCP server ")
-        .with_foreign_text(PLUGIN, &server.name)
+        .with_escaped_text(PLUGIN, &server.name)
         .with_text(&format!("? It offers {offered}"));
     let mut about = vec![
-        QuestionLine::new("  it may: ").with_foreign_text(BOLD, &server.permissions().join("; ")),
+        QuestionLine::new("  it may: ").with_escaped_text(BOLD, &server.permissions().join("; ")),
         QuestionLine::new("  it calls itself ")
-            .with_foreign_text(DIM, &offer.server)
+            .with_escaped_text(DIM, &offer.server)
             .with_text(", protocol ")
-            .with_foreign_text(DIM, &offer.protocol),
+            .with_escaped_text(DIM, &offer.protocol),
     ];
     about.extend(
         changes.filter(|changes| !changes.is_empty()).map(|_| {
@@ -140,20 +145,20 @@ fn server_tools_screen(question: ServerApprovalQuestion<'_>) -> QuestionScreen {
     );
     let changed = changes.unwrap_or_default().iter();
     let changed = changed.map(|change: &ServerOfferChange| {
-        QuestionLine::new("    • ").with_foreign_text(WARN, &change.to_string())
+        QuestionLine::new("    • ").with_escaped_text(WARN, &change.to_string())
     });
-    let mut tools: Vec<QuestionLine> = offer.tools.iter().flat_map(tool_lines).collect();
+    let mut tools: Vec<QuestionLine> = offer.tools.iter().flat_map(build_tool_lines).collect();
     tools.extend(offer.prompts.iter().map(|prompt| {
         QuestionLine::new("  prompt ")
-            .with_foreign_text(BOLD, &format!("/{}:{}", server.name, prompt.command_name()))
+            .with_escaped_text(BOLD, &format!("/{}:{}", server.name, prompt.command_name()))
             .with_text(": ")
-            .with_foreign_text(DIM, &prompt.description)
+            .with_escaped_text(DIM, &prompt.description)
     }));
     tools.extend(
         offer
             .refused
             .iter()
-            .map(|why| QuestionLine::new("  not used: ").with_foreign_text(DIM, why)),
+            .map(|why| QuestionLine::new("  not used: ").with_escaped_text(DIM, why)),
     );
     QuestionScreen {
         parts: vec![vec![head], about, changed.collect(), tools],
@@ -175,22 +180,22 @@ pub(in super::super) fn describe_offer(offer: &ServerOffer) -> String {
     }
 }
 
-fn tool_lines(tool: &OfferedTool) -> Vec<QuestionLine> {
+fn build_tool_lines(tool: &OfferedTool) -> Vec<QuestionLine> {
     let line = QuestionLine::new("  tool ")
-        .with_foreign_text(BOLD, &tool.name)
+        .with_escaped_text(BOLD, &tool.name)
         .with_text(": ")
-        .with_foreign_text(DIM, &tool.description);
+        .with_escaped_text(DIM, &tool.description);
     let line = match &tool.annotations {
         None => line,
         Some(claims) => line
             .with_text(" claims ")
-            .with_foreign_text(DIM, &claims.to_string()),
+            .with_escaped_text(DIM, &claims.to_string()),
     };
     let texts = tool.argument_texts().into_iter().map(|(place, text)| {
         QuestionLine::new("    argument text ")
-            .with_foreign_text(BOLD, &place)
+            .with_escaped_text(BOLD, &place)
             .with_text(": ")
-            .with_foreign_text(DIM, &text)
+            .with_escaped_text(DIM, &text)
     });
     std::iter::once(line).chain(texts).collect()
 }

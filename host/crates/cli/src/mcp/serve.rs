@@ -22,8 +22,8 @@ use rind_lib::lock::lock;
 use rind_lib::message::ToolSpec;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::plugin::tools::BUILT_IN_TOOLS;
-use rind_lib::tool::registry::is_outside_source;
-use rind_mcp::{McpHttp, McpServing, OpenSession, serve_lines, server_origin};
+use rind_lib::tool::registry::is_external_origin;
+use rind_mcp::{McpHttp, McpServing, OpenSession, mcp_server_origin, serve_lines};
 use rind_operator::mcp;
 use rind_operator::settings::SessionChoice;
 use rind_operator::start::RunWithHost;
@@ -53,20 +53,23 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     for name in &upstream {
         find_server(&servers, name)?;
     }
-    check_components(&prepared.plugins(), n_components)?;
+    require_running_components(&prepared.plugins(), n_components)?;
     let commands = prepared.commands().await?;
     commands
-        .faults()
+        .template_faults()
         .iter()
         .for_each(|fault| render::print_warning(fault));
     let commands = Arc::new(commands);
     let ready = prepared.build_host().await?;
     let offered = OfferedToolFilter {
         has_built_in: args.builtin,
-        upstream: upstream.iter().map(|name| server_origin(name)).collect(),
+        upstream: upstream
+            .iter()
+            .map(|name| mcp_server_origin(name))
+            .collect(),
     };
     let serving = McpServing {
-        open: session_opener(&ready.run, file),
+        open: create_session_opener(&ready.run, file),
         is_offered: Arc::new(move |spec| offered.has_tool(spec)),
         skills: Arc::new({
             let commands = commands.clone();
@@ -84,7 +87,7 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
     tokio::spawn(interrupted.cancel_then_exit(cancel.clone()));
     match &args.listen {
         None => serve_client(serving, &cancel).await?,
-        Some(address) => listen(serving, address, &ready.run, &cancel).await?,
+        Some(address) => serve_over_http(serving, address, &ready.run, &cancel).await?,
     }
     Ok(match cancel.is_cancelled() {
         true => ExitStatus::Interrupted,
@@ -94,7 +97,7 @@ pub(super) async fn run_server(args: McpServeArgs) -> anyhow::Result<ExitStatus>
 
 /// Checks that all components passed with `--component` run, and warns of functions that are not
 /// offered.
-fn check_components(plugins: &PluginSet, n_components: usize) -> anyhow::Result<()> {
+fn require_running_components(plugins: &PluginSet, n_components: usize) -> anyhow::Result<()> {
     let running = plugins.plugins.iter().filter(|plugin| plugin.is_foreign());
     let refused = running
         .clone()
@@ -102,7 +105,7 @@ fn check_components(plugins: &PluginSet, n_components: usize) -> anyhow::Result<
     refused.for_each(|why| render::print_warning(why));
     if running.count() < n_components {
         bail_usage!(
-            "a component does not run (see the warning); remove it from the command, or correct it"
+            "a component does not run, for the reason in the warning above; correct it, or omit it from the command"
         );
     }
     Ok(())
@@ -111,7 +114,7 @@ fn check_components(plugins: &PluginSet, n_components: usize) -> anyhow::Result<
 /// Decides which tools are offered to MCP clients.
 struct OfferedToolFilter {
     has_built_in: bool,
-    /// Origins of MCP servers whose tools are offered.
+    /// Origins of the MCP servers whose tools are forwarded to the clients.
     upstream: BTreeSet<String>,
 }
 
@@ -126,15 +129,18 @@ impl OfferedToolFilter {
                     && spec.name != SKILL_TOOL
                     && BUILT_IN_TOOLS.contains(&spec.name.as_str())
             }
-            Some(origin) if is_outside_source(origin) => self.upstream.contains(origin),
+            Some(origin) if is_external_origin(origin) => self.upstream.contains(origin),
             Some(_) => true,
         }
     }
 }
 
 /// Returns the function that opens a new session for each client.
-fn session_opener(run: &RunWithHost, file: Option<EventFile>) -> OpenSession {
-    let (host, policy) = (run.host.host.clone(), run.host.asking_policy());
+fn create_session_opener(run: &RunWithHost, file: Option<EventFile>) -> OpenSession {
+    let (host, policy) = (
+        run.host.host.clone(),
+        run.host.policy_that_allows_questions(),
+    );
     let file = file.map(|file| Arc::new(Mutex::new(file)));
     Arc::new(move || -> Result<Session, String> {
         let builder = host.session().policy(policy.clone()).aside(ASIDE);
@@ -160,7 +166,7 @@ async fn serve_client(serving: McpServing, cancel: &CancellationToken) -> anyhow
 }
 
 /// Serves agents that connect over HTTP.
-async fn listen(
+async fn serve_over_http(
     serving: McpServing,
     address: &ListenAddress,
     run: &RunWithHost,
@@ -173,7 +179,7 @@ async fn listen(
     } = open_listener(address, &run.setup.paths, TOKEN_FILE).await?;
     render::print_note(&format!(
         "serving MCP at {}{}, token in {}; Ctrl-C ends it",
-        listener.address_text(),
+        listener.format_address(),
         McpHttp::path(),
         token.display()
     ));

@@ -28,8 +28,8 @@ use rind_author::BuildError;
 use rind_lib::host::PluginReplacer;
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::point::outcome::Level;
-use rind_operator::confinement::agent_folders;
-use rind_operator::load::PluginLoad;
+use rind_operator::confinement::writable_agent_folders;
+use rind_operator::load::PreparedPluginLoad;
 use rind_operator::settings::SessionChoice;
 use rind_operator::setup::OperatorSetup;
 
@@ -68,7 +68,7 @@ pub(in super::super) async fn run_dev(mut args: PluginDevArgs) -> anyhow::Result
     )?;
     let source = DevPluginSource {
         dir: dir.clone(),
-        open: agent_folders(&setup)?,
+        open: writable_agent_folders(&setup)?,
         sdks: shared_folders()?.sdks,
     };
     let seen = files::find_source_files(&dir);
@@ -211,7 +211,7 @@ struct DevPluginReloader {
     source: DevPluginSource,
     name: String,
     /// Loads later versions of the plugin.
-    later: PluginLoad,
+    later: PreparedPluginLoad,
     /// Sends a message each time a new version has replaced the plugin.
     told: UnboundedSender<()>,
 }
@@ -222,8 +222,8 @@ impl DevPluginReloader {
             let dir = &self.source.dir;
             let changed =
                 files::wait_for_change(&seen, || Some(files::find_source_files(dir))).await;
-            // Take the snapshot before the build, so that a change during the build triggers
-            // another one.
+            // List the files before the build, so that a change during the build triggers another
+            // build.
             seen = files::find_source_files(dir);
             let changed = relative_path(&changed, dir).display().to_string();
             let replaced = self.replace_plugin(&cancel).await;
@@ -252,7 +252,8 @@ impl DevPluginReloader {
 
     /// Builds and loads the plugin, and replaces it in the session.
     async fn replace_plugin(&self, cancel: &CancellationToken) -> Result<(), String> {
-        // Check again, because the change may have added dependencies.
+        // Check again whether the agent could write to a source of the build, because the change
+        // may have added dependencies.
         let overlap = self.source.find_writable_source(cancel).await;
         if let Some(why) = overlap.map_err(|error| error.to_string())? {
             return Err(why);

@@ -72,7 +72,7 @@ pub(in super::super) fn run_new_plugin(args: &NewPluginArgs) -> anyhow::Result<E
     };
     if let Some(workspace) = &created.workspace {
         render::print_note(&format!(
-            "{} includes it by its `members`, so it is built with the settings and lock file of that workspace; to separate it, list it under `exclude` there and add `[workspace]` to its own Cargo.toml",
+            "the Cargo workspace {} includes the new plugin by its `members`, so the plugin is built with the settings and lock file of that workspace; to separate it, list it under `exclude` there and add `[workspace]` to its own Cargo.toml",
             workspace.display()
         ));
     }

@@ -13,10 +13,10 @@ const WIDTH: usize = 100;
 /// Minimum width in columns: a narrower report would be unreadable.
 const LEAST_WIDTH: usize = 60;
 
-/// Columns before the text of a line, for indentation and label.
+/// Number of columns before the text of a line, for indentation and label.
 const LABEL: usize = 17;
 
-/// Maximum number of lines of one kind in a block.
+/// Maximum number of lines about one kind of activity in the block of a plugin.
 const MAX_LINES: usize = 2;
 
 /// Prints a block for each of `plugins`, in this order.
@@ -87,13 +87,13 @@ fn activity_lines(activity: &PluginActivity, width: usize) -> Vec<String> {
                 | ActivityKind::Measured,
                 all,
             ) => {
-                lines.push(activity_line(label, &all.join(", "), width));
+                lines.push(format_activity_line(label, &all.join(", "), width));
             }
             (_, all) => push_first_texts(&mut lines, width, label, all),
         }
     }
     if !activity.has_effects() {
-        lines.push(activity_line("", "no effect in this turn", width));
+        lines.push(format_activity_line("", "no effect in this turn", width));
     }
     let failed = activity.activity_texts(ActivityKind::Failed).iter();
     lines.extend(failed.map(|why| format!("  {}", style_text(BAD, printable_text(why)))));
@@ -104,21 +104,25 @@ fn activity_lines(activity: &PluginActivity, width: usize) -> Vec<String> {
 /// the label `said` or `logged` may take two lines.
 fn push_first_texts(lines: &mut Vec<String>, width: usize, label: &str, texts: &[String]) {
     if let ([text], true) = (texts, ["said", "logged"].contains(&label)) {
-        let (first, rest) = break_text(text, width);
-        lines.push(activity_line(label, &first, width));
-        lines.extend(rest.map(|rest| activity_line("", &rest, width)));
+        let (first, rest) = split_line_at_space(text, width);
+        lines.push(format_activity_line(label, &first, width));
+        lines.extend(rest.map(|rest| format_activity_line("", &rest, width)));
         return;
     }
     for text in texts.iter().take(MAX_LINES) {
-        lines.push(activity_line(label, text, width));
+        lines.push(format_activity_line(label, text, width));
     }
     if let Some(n_more @ 1..) = texts.len().checked_sub(MAX_LINES) {
-        lines.push(activity_line("", &format!("and {n_more} more"), width));
+        lines.push(format_activity_line(
+            "",
+            &format!("and {n_more} more"),
+            width,
+        ));
     }
 }
 
 /// Splits a text at a space into two parts, if it is too long for one line.
-fn break_text(text: &str, width: usize) -> (String, Option<String>) {
+fn split_line_at_space(text: &str, width: usize) -> (String, Option<String>) {
     let text = one_line(text, usize::MAX);
     let end = text.char_indices().nth(width);
     let cut = end.and_then(|(end, _)| text.get(..=end)?.rfind(' '));
@@ -128,7 +132,7 @@ fn break_text(text: &str, width: usize) -> (String, Option<String>) {
     }
 }
 
-fn activity_line(label: &str, text: &str, width: usize) -> String {
+fn format_activity_line(label: &str, text: &str, width: usize) -> String {
     let label = style_text(DIM, format_args!("{label:<width$}", width = LABEL - 3));
     format!("  {label} {}", one_line(text, width))
 }

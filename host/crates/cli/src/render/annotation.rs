@@ -37,7 +37,8 @@ fn escape_annotation_text(text: &str) -> String {
         .replace('\n', "%0A")
 }
 
-/// Escapes a property such as the file, which a comma or a colon would end.
+/// Escapes the value of an annotation's property, such as `file`, which a comma or a colon would
+/// end.
 fn escape_annotation_property(text: &str) -> String {
     let text = printable_text(text);
     escape_annotation_text(&text)

@@ -6,9 +6,10 @@
 use anstyle::Style;
 
 use super::highlight::CodeHighlighter;
-use rind_lib::tool::preview::ShownLine;
+use rind_lib::tool::preview::PreviewLine;
 
-/// Colors the lines that show a tool call's arguments. The mark of a line determines its language.
+/// Colors the preview lines of a tool call's arguments. The mark at the beginning of a line
+/// determines the language of its text.
 pub(in super::super) struct CallHighlighter<'a> {
     /// Path of the file that the call writes; empty if it writes none.
     path: &'a str,
@@ -18,8 +19,9 @@ pub(in super::super) struct CallHighlighter<'a> {
 }
 
 impl<'a> CallHighlighter<'a> {
-    /// Prepares to color the lines of a call.
-    pub(in super::super) fn for_shown_lines(lines: &'a [ShownLine]) -> Self {
+    /// Creates a highlighter for the preview of a tool call. The path in the line `file: `
+    /// determines the language.
+    pub(in super::super) fn for_shown_lines(lines: &'a [PreviewLine]) -> Self {
         let file = lines.iter().find(|own| own.mark == "file: ");
         Self {
             path: file.map_or("", |own| &own.text),
@@ -28,25 +30,27 @@ impl<'a> CallHighlighter<'a> {
         }
     }
 
-    /// Returns the styled pieces of the next line, whose text must be escaped already.
+    /// Returns the styled pieces of the preview's next line, without its mark. `line` must be
+    /// escaped already.
     pub(in super::super) fn pieces(
         &mut self,
         mark: &'static str,
         line: &str,
     ) -> Vec<(Style, String)> {
-        // Further lines of a command have another mark than its first line.
+        // The first line of a command has the mark `$ ` and its further lines have `> `, but they
+        // are one piece of code.
         let goes_on = self.mark == mark || (self.mark, mark) == ("$ ", "> ");
         if !goes_on {
             self.code = match mark {
                 "$ " => CodeHighlighter::for_language("sh"),
                 "| " => CodeHighlighter::for_language("json"),
-                "- " | "+ " => CodeHighlighter::of_path(self.path),
+                "- " | "+ " => CodeHighlighter::for_path(self.path),
                 _ => None,
             };
         }
         self.mark = mark;
         match &mut self.code {
-            Some(code) => code.line_pieces(line, Style::new()),
+            Some(code) => code.highlight_next_line(line, Style::new()),
             None => vec![(Style::new(), line.to_owned())],
         }
     }

@@ -128,10 +128,10 @@ pub(in super::super) fn print_folder_without_cases(folder: &Path, plugin: &str) 
 pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
     let never: Vec<&str> = coverage.uncalled_plugin_parts().collect();
     if !never.is_empty() {
-        let n_called = coverage.n_all_parts() - never.len();
+        let n_called = coverage.n_plugin_parts() - never.len();
         print_note(&format!(
-            "{plugin}: cases call {n_called} of {} hooks, tools, commands and loops; no case reaches {}",
-            coverage.n_all_parts(),
+            "{plugin}: the cases call {n_called} of its {} hooks, tools, commands and loops; no case calls {}",
+            coverage.n_plugin_parts(),
             never.join(", ")
         ));
     }
@@ -141,7 +141,7 @@ pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
         .collect();
     if !unseen.is_empty() {
         print_note(&format!(
-            "{plugin}: no case has the outcome {}",
+            "{plugin}: no case makes the plugin return {}",
             unseen.join(", ")
         ));
     }

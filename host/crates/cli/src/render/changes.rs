@@ -14,7 +14,7 @@ pub(in super::super) struct ShownFileChange<'a> {
     pub(in super::super) path: &'a str,
     pub(in super::super) from: &'a FileState,
     pub(in super::super) to: &'a FileState,
-    /// Contents before and after; `None` if unknown.
+    /// Contents of the file before and after the change; `None` if a content is unknown.
     pub(in super::super) contents: [Option<Vec<u8>>; 2],
 }
 
@@ -76,7 +76,7 @@ pub(in super::super) fn change_heading(change: &ShownFileChange<'_>) -> String {
     format!("{path}: {}", describe_file_change(change.from, change.to))
 }
 
-/// Describes the change from one state to another.
+/// Describes how a file changed from one state to another.
 pub(in super::super) fn describe_file_change(from: &FileState, to: &FileState) -> String {
     match (from, to) {
         (FileState::Absent, to) => format!("new {}", describe_file_state(to)),

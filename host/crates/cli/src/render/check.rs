@@ -12,7 +12,7 @@ use rind_check::{CheckedPlugin, PluginFault};
 /// Prints the faults to standard output and their number to standard error.
 pub(in super::super) fn report_plugin_faults(all: &[CheckedPlugin], n_fixed: usize) {
     let faults = || all.iter().flat_map(|checked| &checked.faults);
-    faults().for_each(|fault| answer_line(fault_line(fault)));
+    faults().for_each(|fault| answer_line(format_fault_line(fault)));
     let n_plugins = format_count(all.len() as u64, "plugin");
     let n_faults = faults().count();
     let n_fixable = faults().filter(|fault| fault.fix.is_some()).count();
@@ -37,11 +37,11 @@ pub(in super::super) fn print_fixed_fault(fault: &PluginFault) {
     say_line(format_args!(
         "{} {}",
         style_text(GOOD, "fixed"),
-        fault_line(fault)
+        format_fault_line(fault)
     ));
 }
 
-fn fault_line(fault: &PluginFault) -> String {
+fn format_fault_line(fault: &PluginFault) -> String {
     let mut place = fault.path.display().to_string();
     place = place.strip_prefix("./").map(str::to_owned).unwrap_or(place);
     if let Some(line) = fault.line {

@@ -6,13 +6,13 @@ use rind_lib::message::ToolResult;
 /// Number of lines of a call's output that are shown during the call and afterwards.
 pub(in super::super) const N_LINES: usize = 3;
 
-/// Ending of a command that succeeded. If its result is an error nevertheless, the text of the
-/// result has the reason.
+/// Last line of the result of a command that succeeded. If such a result is nevertheless an error,
+/// the text before this line gives the reason.
 const SUCCEEDED: &str = "[exit code 0]";
 
 /// The end of the output of a command.
 #[derive(Debug, PartialEq, Eq)]
-pub(in super::super) struct CommandOutputEnd<'a> {
+pub(in super::super) struct CommandOutputTail<'a> {
     /// Outcome of the command, such as `[exit code 3]`.
     pub(in super::super) ending: &'a str,
     /// Last lines of output that are not blank, at most [`N_LINES`].
@@ -21,7 +21,7 @@ pub(in super::super) struct CommandOutputEnd<'a> {
     pub(in super::super) n_before: usize,
 }
 
-impl<'a> CommandOutputEnd<'a> {
+impl<'a> CommandOutputTail<'a> {
     /// Parses the result of a call of `bash`. Returns `None` for other tools, and for a command
     /// that was not run.
     pub(in super::super) fn parse_result(result: &ToolResult, text: &'a str) -> Option<Self> {
@@ -52,19 +52,22 @@ mod tests {
     fn the_last_lines_stay_with_the_number_of_those_before() {
         let result = |name: &str| ToolResult::new("c", name, "", false);
         let text = "1\n2\n\n3\n4\n[exit code 3]";
-        let end = CommandOutputEnd::parse_result(&result("bash"), text).unwrap();
+        let end = CommandOutputTail::parse_result(&result("bash"), text).unwrap();
         assert_eq!((end.ending, end.n_before), ("[exit code 3]", 1));
         assert_eq!(end.lines, ["2", "3", "4"]);
         let failed = ToolResult::new("c", "bash", "", true);
         assert!(end.explains_failure(&failed) && !end.explains_failure(&result("bash")));
         let refused =
-            CommandOutputEnd::parse_result(&failed, "[refused: a.txt]\n[exit code 0]").unwrap();
+            CommandOutputTail::parse_result(&failed, "[refused: a.txt]\n[exit code 0]").unwrap();
         assert!(!refused.explains_failure(&failed));
-        assert_eq!(CommandOutputEnd::parse_result(&result("other"), text), None);
         assert_eq!(
-            CommandOutputEnd::parse_result(&result("bash"), "it did not run"),
+            CommandOutputTail::parse_result(&result("other"), text),
             None
         );
-        assert_eq!(CommandOutputEnd::parse_result(&result("bash"), ""), None);
+        assert_eq!(
+            CommandOutputTail::parse_result(&result("bash"), "it did not run"),
+            None
+        );
+        assert_eq!(CommandOutputTail::parse_result(&result("bash"), ""), None);
     }
 }

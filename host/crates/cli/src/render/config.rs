@@ -1,14 +1,14 @@
 //! Shows settings with their origins.
 
 use super::{BOLD, DIM, answer_line, style_text};
-use crate::config::ShownSetting;
+use crate::config::DisplayedSetting;
 use rind_lib::provider::SelectedModel;
 use rind_lib::text::one_line;
 
 /// Maximum width of a key with its value, in characters, up to which the origins are aligned.
 const WIDTH: usize = 52;
 
-pub(in super::super) fn show_settings(values: &[ShownSetting]) {
+pub(in super::super) fn show_settings(values: &[DisplayedSetting]) {
     let mut section = "";
     for shown in values {
         let (name, key) = shown.key.split_once('.').unwrap_or(("", &shown.key));

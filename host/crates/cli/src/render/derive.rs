@@ -8,7 +8,7 @@ use std::time::Duration;
 use similar::{ChangeTag, TextDiff};
 
 use super::{
-    BAD, BOLD, DIM, GOOD, answer_line, format_cost, format_tokens, print_answer, print_note,
+    BAD, BOLD, DIM, GOOD, answer_line, format_cost, format_token_usage, print_answer, print_note,
     print_warning, printable_prose, style_text,
 };
 use rind_derive::{SkillBundle, SkillDraft};
@@ -20,7 +20,7 @@ const MAX_DIFF_TIME: Duration = Duration::from_secs(2);
 /// Number of unchanged lines shown before and after a change.
 const CONTEXT: usize = 2;
 
-/// Prints every file below a heading with its path.
+/// Prints each file of a skill below a heading with the file's path.
 pub(in super::super) fn print_skill_files(bundle: &SkillBundle) {
     let n_files = bundle.0.len();
     for (at, (path, text)) in bundle.0.iter().enumerate() {
@@ -100,8 +100,8 @@ pub(in super::super) fn print_made_skill(
 pub(in super::super) fn print_summary_cost(turn: &TurnSummary) {
     let cost = format_cost(turn).map_or_else(String::new, |cost| format!(", {cost}"));
     print_note(&format!(
-        "the summary took {}{cost}",
-        format_tokens(&turn.usage)
+        "writing the summary of the skill took {}{cost}",
+        format_token_usage(&turn.usage)
     ));
 }
 

@@ -38,7 +38,7 @@ impl DiffRow {
         Self { mark, head, pieces }
     }
 
-    /// Returns the complete row without styles.
+    /// Returns the complete row of the diff as text without styles.
     pub(in super::super) fn plain_text(&self) -> String {
         let texts = self.pieces.iter().map(|(_, text)| text.as_str());
         self.head
@@ -47,7 +47,7 @@ impl DiffRow {
             .collect()
     }
 
-    /// Returns the style of the complete row, by its mark.
+    /// Returns the style of the complete row, which depends on the mark at its beginning.
     pub(in super::super) fn row_style(&self) -> Style {
         match self.mark {
             '-' => BAD,
@@ -75,8 +75,8 @@ pub(in super::super) struct ComparedTexts<'a> {
 }
 
 impl<'a> ComparedTexts<'a> {
-    /// Creates a comparison whose rows a person only reads. Keeps invisible characters that some
-    /// languages and emoji need.
+    /// Creates a comparison whose rows are only shown to a person, for example of a text in prose.
+    /// Invisible characters that some languages and emoji need are kept and not escaped.
     pub(in super::super) fn for_prose(path: &'a str, before: &'a str, after: &'a str) -> Self {
         Self {
             path,
@@ -110,7 +110,7 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
         if n > 0 {
             rows.push(DiffRow::new_remark_row('⋮', format!("{:>width$} ⋮", "")));
         }
-        let mut colors = DiffHighlighters::of_path(texts.path);
+        let mut colors = DiffHighlighters::for_path(texts.path);
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             if rows.len() >= most {
                 break;
@@ -126,7 +126,7 @@ pub(in super::super) fn diff_rows(texts: ComparedTexts<'_>, most: usize) -> (Vec
             rows.push(DiffRow {
                 mark,
                 head: format!("{number:>width$} {mark} "),
-                pieces: colors.pieces(mark, line),
+                pieces: colors.highlight_line(mark, line),
             });
             // Add a remark, because otherwise a change of only the last line break would show the
             // same line twice.
@@ -164,23 +164,24 @@ struct DiffHighlighters {
 }
 
 impl DiffHighlighters {
-    fn of_path(path: &str) -> Self {
-        let after = CodeHighlighter::of_path(path);
+    fn for_path(path: &str) -> Self {
+        let after = CodeHighlighter::for_path(path);
         Self {
             before: after.clone(),
             after,
         }
     }
 
-    /// Returns the colored pieces of a line with this mark, and advances the highlighters.
-    fn pieces(&mut self, mark: char, line: String) -> Vec<(Style, String)> {
+    /// Returns the colored pieces of a diff line with this mark, and advances the highlighters of
+    /// the texts that contain the line.
+    fn highlight_line(&mut self, mark: char, line: String) -> Vec<(Style, String)> {
         let plain = match mark {
             '-' => BAD,
             '+' => GOOD,
             _ => DIM,
         };
         let of = |colors: &mut Option<CodeHighlighter>, behind: Style| match colors {
-            Some(colors) => colors.line_pieces(&line, behind),
+            Some(colors) => colors.highlight_next_line(&line, behind),
             None => vec![(plain, line.clone())],
         };
         match mark {

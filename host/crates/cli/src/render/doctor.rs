@@ -18,7 +18,7 @@ pub(in super::super) fn print_report(report: &DoctorReport) {
         )
     } else {
         format!(
-            "{} missing, at least one of them required",
+            "{} missing, of which at least one is required",
             format_count(n_of(DoctorCheckState::Missing), "thing")
         )
     };

@@ -33,7 +33,7 @@ pub(in super::super) fn short_digest(digest: &str) -> &str {
 pub(in super::super) fn missing_permissions_text(request: &Request, decision: &Decision) -> String {
     let mut text = String::from("it needs permissions that you have not granted:");
     let mut allow = Vec::new();
-    for capability in decision.of(GrantStatus::Waiting) {
+    for capability in decision.capabilities_with_status(GrantStatus::Waiting) {
         text.push_str(&format!(
             "\n  {} ({capability})",
             describe_capability(capability)

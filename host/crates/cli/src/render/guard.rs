@@ -1,4 +1,5 @@
-//! Shows the guards of other agents: changes to settings, state, and test results.
+//! Shows what happens when Rind guards other agents: the changes to their settings, whether a guard
+//! is installed, and the results of its test.
 
 use std::path::Path;
 
@@ -42,7 +43,8 @@ pub(in super::super) fn print_backup_location(path: &Path, copy: &Path) {
     ));
 }
 
-/// Reports that a guard is installed, and which gaps remain.
+/// Reports that a guard is installed, what the agent does if the guard's hook fails, and which
+/// actions of the agent the guard does not see.
 pub(in super::super) fn print_installed_hooks(table: &AgentHookTable) {
     answer_line(format_args!(
         "{} the guard for {} is installed",
@@ -137,11 +139,12 @@ pub(in super::super) fn print_daemon_state(is_running: bool, log: &Path) {
     let log = log.display();
     print_note(&match is_running {
         true => format!("the daemon runs; its log is {log}"),
-        false => format!("no daemon runs; the first call starts it, and its log is {log}"),
+        false => format!("the daemon does not run; the first call starts it, and its log is {log}"),
     });
 }
 
-/// Shows what the agent would do with a test call, and whether that is as expected.
+/// Shows what the agent would do with a test call according to its hook, and whether that was
+/// expected.
 pub(in super::super) fn print_probe_outcome(call: &str, outcome: &HookProbeOutcome, is_good: bool) {
     let mark = match is_good {
         true => style_text(GOOD, "✓"),

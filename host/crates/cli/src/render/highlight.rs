@@ -17,7 +17,7 @@ use syntect::highlighting::{
 };
 use syntect::parsing::{ParseState, ScopeStack, SyntaxReference, SyntaxSet};
 
-use super::look::{CodeClass, class_color};
+use super::look::{CodeTokenClass, class_color};
 use super::style_text;
 
 /// Maximum length of a line that is colored, in bytes.
@@ -33,7 +33,7 @@ const BUDGET: Duration = Duration::from_secs(2);
 /// text seems made to waste time.
 const MAX_SLOW: usize = 3;
 
-/// Number of blocks in this process that have exceeded [`BUDGET`].
+/// Number of code blocks that have exceeded [`BUDGET`] in this process.
 static N_SLOW: AtomicUsize = AtomicUsize::new(0);
 
 /// Common names of languages that the syntax set does not know, with a name that it knows.
@@ -51,42 +51,42 @@ const OTHER_NAMES: [(&str, &str); 9] = [
 
 /// Scope selectors with the class of code that they become; `None` is not colored. The most
 /// specific selector applies.
-const SCOPES: [(&str, Option<CodeClass>); 15] = [
-    ("comment", Some(CodeClass::Comment)),
-    ("string", Some(CodeClass::Text)),
+const SCOPES: [(&str, Option<CodeTokenClass>); 15] = [
+    ("comment", Some(CodeTokenClass::Comment)),
+    ("string", Some(CodeTokenClass::Text)),
     (
         "constant, support.constant, variable.language",
-        Some(CodeClass::Value),
+        Some(CodeTokenClass::Value),
     ),
-    ("constant.character.escape", Some(CodeClass::Value)),
-    ("keyword, storage", Some(CodeClass::Keyword)),
+    ("constant.character.escape", Some(CodeTokenClass::Value)),
+    ("keyword, storage", Some(CodeTokenClass::Keyword)),
     ("keyword.operator", None),
     (
         "keyword.operator.word, keyword.operator.logical.python",
-        Some(CodeClass::Keyword),
+        Some(CodeTokenClass::Keyword),
     ),
     (
         "entity.name.function, variable.function, support.function, support.macro, entity.name.macro",
-        Some(CodeClass::Function),
+        Some(CodeTokenClass::Function),
     ),
-    ("entity.name.tag", Some(CodeClass::Function)),
+    ("entity.name.tag", Some(CodeTokenClass::Function)),
     (
         "entity.name.type, entity.name.class, entity.name.struct, entity.name.enum, entity.name.trait, entity.name.impl, entity.other.inherited-class, support.type, support.class",
-        Some(CodeClass::Type),
+        Some(CodeTokenClass::Type),
     ),
     (
         "entity.other.attribute-name, meta.annotation, variable.annotation, support.type.property-name, meta.mapping.key string",
-        Some(CodeClass::Attribute),
+        Some(CodeTokenClass::Attribute),
     ),
     (
         "entity.name.section, markup.heading",
-        Some(CodeClass::Keyword),
+        Some(CodeTokenClass::Keyword),
     ),
-    ("markup.inserted", Some(CodeClass::Text)),
-    ("markup.deleted", Some(CodeClass::Keyword)),
+    ("markup.inserted", Some(CodeTokenClass::Text)),
+    ("markup.deleted", Some(CodeTokenClass::Keyword)),
     (
         "meta.diff.range, meta.diff.header",
-        Some(CodeClass::Function),
+        Some(CodeTokenClass::Function),
     ),
 ];
 
@@ -97,10 +97,10 @@ static THEME: LazyLock<Theme> = LazyLock::new(build_class_theme);
 
 static HIGHLIGHTER: LazyLock<Highlighter<'static>> = LazyLock::new(|| Highlighter::new(&THEME));
 
-/// Returns a theme in which the red part of a color is the number of a [`CodeClass`]. The actual
-/// color is chosen when a piece is shown.
+/// Returns a theme in which the red part of a color is the number of a [`CodeTokenClass`]. The
+/// actual color is chosen when a piece is shown.
 fn build_class_theme() -> Theme {
-    let item = |(scopes, class): &(&str, Option<CodeClass>)| {
+    let item = |(scopes, class): &(&str, Option<CodeTokenClass>)| {
         Some(ThemeItem {
             scope: scopes.parse().ok()?,
             style: StyleModifier {
@@ -119,7 +119,7 @@ fn build_class_theme() -> Theme {
     }
 }
 
-/// Returns a color that carries the number of a class in its red part.
+/// Returns a color whose red component is the number of a token class.
 fn encode_class_color(class: u8) -> Color {
     Color {
         r: class,
@@ -151,7 +151,7 @@ impl CodeHighlighter {
     }
 
     /// Returns a highlighter for a file with this name; `None` if the language is unknown.
-    pub(in super::super) fn of_path(path: &str) -> Option<Self> {
+    pub(in super::super) fn for_path(path: &str) -> Option<Self> {
         let path = Path::new(path);
         let name = path.file_name()?.to_str()?;
         let by_end = || SYNTAXES.find_syntax_by_extension(path.extension()?.to_str()?);
@@ -171,14 +171,14 @@ impl CodeHighlighter {
 
     /// Returns the next line of the block in colors. The line must be escaped already.
     pub(in super::super) fn style_line(&mut self, line: &str) -> String {
-        let pieces = self.line_pieces(line, Style::new());
+        let pieces = self.highlight_next_line(line, Style::new());
         let styled = pieces.iter().map(|(style, text)| style_text(*style, text));
         styled.collect()
     }
 
     /// Returns the pieces of the next line of the block, with their colors added to the style
     /// `behind`. The line must be escaped already.
-    pub(in super::super) fn line_pieces(
+    pub(in super::super) fn highlight_next_line(
         &mut self,
         line: &str,
         behind: Style,
@@ -205,7 +205,7 @@ impl CodeHighlighter {
         for (style, text) in pieces {
             let text = text.trim_end_matches('\n');
             let number = style.foreground.r;
-            let class = CodeClass::ALL.iter().find(|own| **own as u8 == number);
+            let class = CodeTokenClass::ALL.iter().find(|own| **own as u8 == number);
             let color = class.map(|class| class_color(*class));
             let style = color.map_or(behind, |color| behind.fg_color(Some(color)));
             match parts.last_mut() {
@@ -281,10 +281,10 @@ mod tests {
             assert!(CodeHighlighter::for_language(name).is_none(), "{name}");
         }
         for path in ["src/main.rs", "Makefile", "a/b.toml", "x.tsx", "Dockerfile"] {
-            assert!(CodeHighlighter::of_path(path).is_some(), "{path}");
+            assert!(CodeHighlighter::for_path(path).is_some(), "{path}");
         }
-        assert!(CodeHighlighter::of_path("notes.txt").is_none());
-        assert!(CodeHighlighter::of_path("LICENSE").is_none());
+        assert!(CodeHighlighter::for_path("notes.txt").is_none());
+        assert!(CodeHighlighter::for_path("LICENSE").is_none());
     }
 
     #[test]
@@ -292,17 +292,17 @@ mod tests {
         let code = CodeHighlighter::for_language("rust").unwrap();
         let lines = colored(code, "/* one\ntwo */ fn a() -> u8 { 7 }");
         let comment = style_text(
-            Style::new().fg_color(Some(class_color(CodeClass::Comment))),
+            Style::new().fg_color(Some(class_color(CodeTokenClass::Comment))),
             "two */",
         );
         assert!(lines[1].starts_with(&comment), "{lines:?}");
         let keyword = style_text(
-            Style::new().fg_color(Some(class_color(CodeClass::Keyword))),
+            Style::new().fg_color(Some(class_color(CodeTokenClass::Keyword))),
             "fn",
         );
         assert!(lines[1].contains(&keyword), "{lines:?}");
         let value = style_text(
-            Style::new().fg_color(Some(class_color(CodeClass::Value))),
+            Style::new().fg_color(Some(class_color(CodeTokenClass::Value))),
             "7",
         );
         assert!(lines[1].contains(&value), "{lines:?}");

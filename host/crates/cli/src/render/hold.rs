@@ -70,7 +70,7 @@ fn lock_redirection() -> MutexGuard<'static, Option<UnboundedSender<String>>> {
     lock(&ELSEWHERE)
 }
 
-/// Guard of a redirection; dropping it directs output to standard error again.
+/// Guard of a redirection of output; dropping it directs output to standard error again.
 pub(in super::super) struct OutputRedirectGuard(());
 
 /// Sends all output to this channel until the guard is dropped.
@@ -85,10 +85,11 @@ impl Drop for OutputRedirectGuard {
     }
 }
 
-/// Writes a text to standard error, or buffers it while a question is open.
+/// Writes a text to the chat that owns the screen. Without such a chat, writes the text to standard
+/// error, or buffers it while a question is open.
 pub(in super::super) fn put_line(text: impl Display) {
     if let Some(to) = &*lock_redirection() {
-        // Ignore a closed channel: the screen may be about to close.
+        // Ignore an error: the channel is closed if the screen that reads from it has just ended.
         let _ = to.send(text.to_string());
         return;
     }
@@ -106,9 +107,9 @@ pub(in super::super) fn put_line(text: impl Display) {
 }
 
 /// Writer for logs to standard error, held back like all output.
-pub(in super::super) struct LogWriter;
+pub(in super::super) struct HeldBackLogWriter;
 
-impl Write for LogWriter {
+impl Write for HeldBackLogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         put_line(String::from_utf8_lossy(bytes));
         Ok(bytes.len())

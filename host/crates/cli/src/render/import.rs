@@ -10,7 +10,7 @@ use rind_import::{ImportPlan, ImportedFileKind, SettingNotImported};
 /// Width of the column with names from the other agent, in characters.
 const NAME_COLUMN: usize = 34;
 
-/// Maximum length of a text on a line, in characters.
+/// Maximum length of a name or text that is printed on a line, in characters.
 const TEXT: usize = 200;
 
 /// Prints the plan: what is written, files that are used where they are, and what is lost.

@@ -28,11 +28,11 @@ pub(in super::super) fn show_packed_plugin(contents: &PluginContents, out: &Path
 pub(in super::super) fn show_publish_command(kind: PackageKind, out: &Path) {
     let shown = out.display();
     print_note(&match kind {
-        PackageKind::Npm => format!("publish it with `npm publish {shown}`"),
-        PackageKind::Pypi => format!("publish it with `twine upload {shown}`"),
+        PackageKind::Npm => format!("to publish the package, run `npm publish {shown}`"),
+        PackageKind::Pypi => format!("to publish the package, run `twine upload {shown}`"),
         PackageKind::Crates => {
             format!(
-                "publish it by unpacking it, `tar -xzf {shown}`, and running `cargo publish` in its folder"
+                "to publish the package, unpack it with `tar -xzf {shown}`, and run `cargo publish` in the unpacked folder"
             )
         }
     });
@@ -109,7 +109,7 @@ pub(in super::super) fn show_installed_plugin(outcome: &InstallOutcome) {
     let words =
         words.map(|capability| format!("\n  {} ({capability})", describe_capability(capability)));
     print_note(&format!(
-        "it runs once you have granted, at the terminal of `rind run` or with --grant {}:{}",
+        "the plugin runs once you have granted these permissions, when `rind run` asks you in a terminal, or with --grant {}:{}",
         outcome.name,
         words.collect::<String>()
     ));
@@ -134,17 +134,19 @@ pub(in super::super) fn show_removed_plugin(removed: &RemovedPlugin) {
     ));
     if removed.n_answers > 0 {
         let answers = super::format_count(removed.n_answers as u64, "answer");
-        print_note(&format!("{answers} about its permissions revoked"));
+        print_note(&format!(
+            "revoked {answers} that you gave about its permissions"
+        ));
     }
     if let Some((folder, source)) = &removed.data {
         print_note(&format!(
-            "its stored data was moved to {}; installing it from {source} restores the data, and no other plugin of its name gets it",
+            "its stored data was moved to {}; installing the plugin from {source} again restores the data, and a plugin of the same name from elsewhere does not get it",
             folder.display()
         ));
     }
     if let Some(place) = &removed.configured {
         print_note(&format!(
-            "{place} still configures it, so sessions report it as missing; remove that section"
+            "{place} still configures the plugin, so sessions report the plugin as missing; remove that section"
         ));
     }
     if removed.is_pinned {

@@ -59,7 +59,7 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
         } => {
             let row = steps::tool_call_row(0, call, plugin, by);
             Some(
-                row.then_text(DIM, &steps::summarize_call_arguments(call))
+                row.append_styled_text(DIM, &steps::summarize_call_arguments(call))
                     .into_line(),
             )
         }
@@ -98,7 +98,10 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
             ..
         } => {
             let row = steps::subagent_row(0, subagent, plugin, preset);
-            Some(row.then_text(DIM, &one_line(task, 100)).into_line())
+            Some(
+                row.append_styled_text(DIM, &one_line(task, 100))
+                    .into_line(),
+            )
         }
         Event::SubagentEnd {
             subagent,
@@ -116,9 +119,9 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
                 WHY_WIDTH
             };
             let row = TableRow::at_level(1).add_text(style, &format!("└ {subagent} {word}:"));
-            let row = row.then_text(Style::new(), &one_line(answer, width));
+            let row = row.append_styled_text(Style::new(), &one_line(answer, width));
             let work = steps::describe_subagent_work(*n_steps, usage.total(), *cost_usd);
-            Some(row.then_text(DIM, &work).into_line())
+            Some(row.append_styled_text(DIM, &work).into_line())
         }
         Event::SkillActivated {
             skill,
@@ -143,14 +146,14 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
             let row = TableRow::at_level(0)
                 .add_text(super::PLUGIN, &format!("skill {}", one_line(skill, 64)));
             Some(
-                row.then_text(DIM, &one_line(&words.join("; "), 160))
+                row.append_styled_text(DIM, &one_line(&words.join("; "), 160))
                     .into_line(),
             )
         }
         Event::SkillEnded { skill, reason } if reason != "turn" => {
             let row = TableRow::at_level(0)
                 .add_text(super::PLUGIN, &format!("skill {}", one_line(skill, 64)));
-            Some(row.then_text(DIM, "ended").into_line())
+            Some(row.append_styled_text(DIM, "ended").into_line())
         }
         Event::Notice {
             level,
@@ -159,14 +162,14 @@ pub(super) fn event_line(event: &Event) -> Option<String> {
         } => {
             let (row, style) = steps::notice_row(0, *level, plugin);
             Some(
-                row.then_text(style, &mark_continuation_lines(text))
+                row.append_styled_text(style, &mark_continuation_lines(text))
                     .into_line(),
             )
         }
         Event::Error { place, message } => {
             let row = TableRow::at_level(0).add_text(BAD, &format!("{place}:"));
             Some(
-                row.then_text(Style::new(), &mark_continuation_lines(message))
+                row.append_styled_text(Style::new(), &mark_continuation_lines(message))
                     .into_line(),
             )
         }

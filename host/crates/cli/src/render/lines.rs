@@ -44,7 +44,7 @@ pub(super) enum LogLineDecision {
 }
 
 impl LoopLineCounts {
-    /// Counts a line of this plugin, and returns whether to show it.
+    /// Counts a line of this plugin's loop, and returns whether to show the line.
     pub(super) fn count_line(&self, plugin: &str, now: Instant) -> LogLineDecision {
         let mut all = lock(&self.0);
         let (since, n_lines) = match all.get_mut(plugin) {
@@ -63,8 +63,8 @@ impl LoopLineCounts {
     }
 }
 
-/// Returns the counts of this process. They are global because the log is set up before any loop
-/// exists and must share the counts with the loops.
+/// Returns the counts of output lines of the loops in this process. They are global because the log
+/// is set up before any loop exists and must share the counts with the loops.
 pub(in super::super) fn global_loop_line_counts() -> Arc<LoopLineCounts> {
     static LINES: LazyLock<Arc<LoopLineCounts>> = LazyLock::new(Arc::default);
     LINES.clone()
@@ -77,7 +77,8 @@ pub(super) fn line_limit_notice() -> String {
     style_text(DIM, text)
 }
 
-/// Log filter that limits the lines of each plugin, counted together with its events.
+/// Log filter that limits how many log lines of each plugin are shown. The lines of the plugin's
+/// events count toward the same limit.
 pub(in super::super) struct LineLimitFilter(pub(in super::super) Arc<LoopLineCounts>);
 
 impl<S> Filter<S> for LineLimitFilter {

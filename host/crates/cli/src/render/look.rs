@@ -20,7 +20,7 @@ pub(in super::super) enum CodePalette {
 
 /// Class of a piece of code, which determines its color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CodeClass {
+pub(super) enum CodeTokenClass {
     Comment = 1,
     Text = 2,
     Value = 3,
@@ -30,7 +30,7 @@ pub(super) enum CodeClass {
     Attribute = 7,
 }
 
-impl CodeClass {
+impl CodeTokenClass {
     pub(super) const ALL: [Self; 7] = [
         Self::Comment,
         Self::Text,
@@ -42,9 +42,9 @@ impl CodeClass {
     ];
 }
 
-/// Indices into the terminal's 256 colors for a dark background, in the order of [`CodeClass`].
-/// Each color has a contrast of at least 4.5 to black, and of at least 3 to the backgrounds of
-/// changed lines.
+/// Indices into the terminal's 256 colors for a dark background, in the order of
+/// [`CodeTokenClass`]. Each color has a contrast of at least 4.5 to black, and of at least 3 to the
+/// backgrounds of changed lines.
 const ON_DARK: [u8; 7] = [248, 114, 215, 182, 117, 80, 222];
 
 /// Indices like those of [`ON_DARK`] for a light background. Each color has a contrast of at least
@@ -77,7 +77,7 @@ pub(super) fn supports_links() -> bool {
     HAS_LINKS.load(Ordering::Relaxed)
 }
 
-fn palette() -> CodePalette {
+fn code_palette() -> CodePalette {
     match PALETTE.load(Ordering::Relaxed) {
         1 => CodePalette::Dark,
         2 => CodePalette::Light,
@@ -86,11 +86,11 @@ fn palette() -> CodePalette {
 }
 
 /// Returns the color for a class of code in the current palette.
-pub(super) fn class_color(class: CodeClass) -> Color {
-    palette_color(palette(), class)
+pub(super) fn class_color(class: CodeTokenClass) -> Color {
+    palette_color(code_palette(), class)
 }
 
-fn palette_color(palette: CodePalette, class: CodeClass) -> Color {
+fn palette_color(palette: CodePalette, class: CodeTokenClass) -> Color {
     let at = class as usize - 1;
     match palette {
         CodePalette::Terminal => OF_TERMINAL[at].into(),
@@ -102,7 +102,7 @@ fn palette_color(palette: CodePalette, class: CodeClass) -> Color {
 /// Returns the background for an added or removed line; `None` if the colors of code may be
 /// unreadable on one.
 pub(super) fn changed_line_background(is_added: bool) -> Option<Style> {
-    let color = match (palette(), is_added) {
+    let color = match (code_palette(), is_added) {
         (CodePalette::Terminal, _) => return None,
         (CodePalette::Dark, true) => 22,
         (CodePalette::Dark, false) => 52,

@@ -127,11 +127,11 @@ pub(super) fn indent_text(text: &str) -> String {
 }
 
 pub(super) fn one_line(text: &str, width: usize) -> String {
-    truncate_text(flatten_text(text), width)
+    truncate_text(join_printable_words(text), width)
 }
 
 /// Returns the text as one line, with control characters escaped.
-fn flatten_text(text: &str) -> String {
+fn join_printable_words(text: &str) -> String {
     let text = printable_text(text);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -173,7 +173,7 @@ pub(super) fn estimated_mark(usage: &Usage) -> &'static str {
 }
 
 /// Formats the input and output tokens of a usage.
-fn format_tokens(usage: &Usage) -> String {
+fn format_token_usage(usage: &Usage) -> String {
     let (input, output) = (usage.input_tokens, usage.output_tokens);
     format!("{input} tokens in, {output} out{}", estimated_mark(usage))
 }

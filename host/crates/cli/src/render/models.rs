@@ -38,6 +38,6 @@ pub(in super::super) fn list_models(found: &ModelListing, why: &str) {
     }
     let n = format_count(found.models.len() as u64, "model");
     print_note(&format!(
-        "{n} of {provider} ({why}); choose one with --model or `model` in [provider]"
+        "{provider} lists {n} ({why}); choose one with --model or `model` in [provider]"
     ));
 }

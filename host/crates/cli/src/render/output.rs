@@ -18,7 +18,7 @@ use crate::terminal::terminal_columns;
 /// Name of standard output in error messages.
 const STDOUT: &str = "standard output";
 
-/// Message of the first write that failed.
+/// Message of the first write to standard output or standard error that failed.
 static FAILURE: OnceLock<String> = OnceLock::new();
 
 /// Whether the reader of standard output has closed the pipe.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anstyle::Style;
 
-use super::command_end::CommandOutputEnd;
+use super::command_end::CommandOutputTail;
 use super::row::TableRow;
 use super::steps::{self, CallOutcomeText, WHY_WIDTH};
 use super::{BAD, BOLD, DIM, PLUGIN, WARN, format_count, line, one_line, style_text};
@@ -12,24 +12,25 @@ use rind_lib::event::{Event, Stamped, TurnPart};
 use rind_lib::message::ToolResult;
 use rind_lib::point::trace::{AccessOutcome, AccessRecord, TraceOutcome, TraceRecord};
 
-/// Maximum number of lines of the description of a call in a dry run.
+/// Maximum number of lines with which a dry run describes a tool call.
 const MAX_DESCRIBED: usize = 30;
 
-/// Maximum number of refusals of one plugin that are shown without a trace.
+/// Maximum number of refusals of one plugin that are shown if the user requested no trace.
 const MAX_REFUSALS: u32 = 5;
 
-/// Maximum number of notices of one plugin that are shown without a trace.
+/// Maximum number of notices of one plugin that are shown if the user requested no trace.
 const MAX_NOTICES: u32 = 8;
 
 #[derive(Default)]
 pub(in super::super) struct PlainTurnView {
-    /// Flag that hints name for more output, such as `--json`; `None` for `--trace`.
+    /// Flag that hints name as the way to see more output, such as `--json`; `None` stands for
+    /// `--trace`.
     more_with: Option<&'static str>,
     refusals: BTreeMap<String, u32>,
     notices: BTreeMap<String, u32>,
-    /// Name and arguments of each running call.
+    /// Name and arguments of each running tool call.
     calls: HashMap<TurnPart, String>,
-    /// Call whose start is the last line shown, if any.
+    /// Call whose start was printed in the last line, if any.
     above: Option<TurnPart>,
     /// Members of [`SHARED_CAUSES`] that a line of this turn has already reported.
     told: BTreeSet<&'static str>,
@@ -99,15 +100,15 @@ impl PlainTurnView {
             self.begin_turn();
         }
         let is_hook = matches!(stamped.event, Event::Hook { .. });
-        // The text of a call may contain such a cause, for example in a command's output; always
-        // show it.
+        // Always show the line of a tool call, even if its text, such as a command's output,
+        // contains an error cause that an earlier line has shown.
         let is_call = matches!(
             stamped.event,
             Event::ToolStart { .. } | Event::ToolEnd { .. }
         );
         let line = line.filter(|line| is_call || self.adds_information(line, is_hook));
         if let Event::ToolStart { call, .. } = &stamped.event {
-            self.above = TurnPart::part_above(stamped, |_| true);
+            self.above = TurnPart::enclosing_part(stamped, |_| true);
             let words = format!("{} {}", call.name, steps::summarize_call_arguments(call));
             self.calls.extend(self.above.clone().zip(Some(words)));
         } else if line.is_some() {
@@ -120,8 +121,8 @@ impl PlainTurnView {
         line.map(|line| format!("  {} {line}", style_text(DIM, &stamped.agent)))
     }
 
-    /// Clears the reported causes, so that each turn reports its own. Needed also for a turn that
-    /// fails before its first event.
+    /// Forgets which of the [`SHARED_CAUSES`] were reported, because each turn reports them again.
+    /// Call it also for a turn that fails before its first event.
     pub(in super::super) fn begin_turn(&mut self) {
         self.told.clear();
         self.has_hook_told = false;
@@ -154,9 +155,9 @@ impl PlainTurnView {
         let why = record.reason.as_deref().unwrap_or_default();
         let row = TableRow::at_level(1).add_text(PLUGIN, &format!("{:<24}", record.plugin));
         let row = row
-            .then_text(style, word)
-            .then_text(Style::new(), &one_line(&record.target, WHY_WIDTH))
-            .then_text(DIM, &one_line(why, WHY_WIDTH));
+            .append_styled_text(style, word)
+            .append_styled_text(Style::new(), &one_line(&record.target, WHY_WIDTH))
+            .append_styled_text(DIM, &one_line(why, WHY_WIDTH));
         Some(row.into_line() + &more)
     }
 }
@@ -178,8 +179,8 @@ fn limit_plugin_lines(
     (*n_shown <= most).then(|| style_text(DIM, more))
 }
 
-/// Renders the end of a tool call. `named` is the call to repeat, if the line is not directly below
-/// the line of its start.
+/// Renders the line about the end of a tool call. `named` is the call's name and arguments, which
+/// the line repeats; `None` directly below the line about the call's start.
 fn render_call_end(
     result: &ToolResult,
     duration_ms: u64,
@@ -193,37 +194,37 @@ fn render_call_end(
         let name = one_line(&result.name, 64);
         let row = TableRow::at_level(0)
             .add_text(end.style, end.mark)
-            .then_text(BOLD, &name);
+            .append_styled_text(BOLD, &name);
         match result.is_error {
-            true => row.then_text(end.style, &end.what),
+            true => row.append_styled_text(end.style, &end.what),
             false => {
                 return render_described_call(row, &text);
             }
         }
     } else if let Some(end) =
-        CommandOutputEnd::parse_result(result, &text).filter(|end| end.explains_failure(result))
+        CommandOutputTail::parse_result(result, &text).filter(|end| end.explains_failure(result))
     {
         return render_failed_command(&end, &named);
     } else if result.is_error {
         let row = TableRow::at_level(1)
             .add_text(end.style, end.mark)
-            .then_text(DIM, &named);
+            .append_styled_text(DIM, &named);
         row.add_text(end.style, &end.what)
     } else {
         let what = format!("{} {named}{}", end.mark, end.what);
         return TableRow::at_level(1).add_text(end.style, &what).into_line();
     };
-    row.then_text(Style::new(), &one_line(end.why, WHY_WIDTH))
+    row.append_styled_text(Style::new(), &one_line(end.why, WHY_WIDTH))
         .into_line()
 }
 
 /// Renders a failed command with its last lines of output below it.
-fn render_failed_command(end: &CommandOutputEnd<'_>, named: &str) -> String {
+fn render_failed_command(end: &CommandOutputTail<'_>, named: &str) -> String {
     let row = TableRow::at_level(1)
         .add_text(WARN, "└")
-        .then_text(DIM, named);
+        .append_styled_text(DIM, named);
     let row = row.add_text(WARN, "error:");
-    let head = row.then_text(Style::new(), &one_line(end.ending, WHY_WIDTH));
+    let head = row.append_styled_text(Style::new(), &one_line(end.ending, WHY_WIDTH));
     let mut rows = vec![head.into_line()];
     if end.n_before > 0 {
         let before = format_count(end.n_before as u64, "line");
@@ -241,7 +242,7 @@ fn render_described_call(row: TableRow, text: &str) -> String {
     let rest: Vec<&str> = lines.collect();
     let n_more = rest.len().saturating_sub(MAX_DESCRIBED);
     let shown = rest.iter().take(MAX_DESCRIBED);
-    let mut rows = vec![row.then_text(Style::new(), &first).into_line()];
+    let mut rows = vec![row.append_styled_text(Style::new(), &first).into_line()];
     rows.extend(shown.map(|line| format!("    {}", one_line(line, WHY_WIDTH))));
     if n_more > 0 {
         let more = format!("    … {}", format_count(n_more as u64, "more line"));
@@ -255,11 +256,13 @@ fn render_failed_hook(record: &TraceRecord) -> String {
     let took = steps::hook_duration_text(record.was_hook_called(), record.micros);
     let row = TableRow::at_level(1)
         .add_text(DIM, &format!("{:<24}", record.point))
-        .then_text(PLUGIN, &format!("{:<24}", record.plugin))
-        .then_text(DIM, &format!("{took:>9}"))
-        .then_text(style, word);
+        .append_styled_text(PLUGIN, &format!("{:<24}", record.plugin))
+        .append_styled_text(DIM, &format!("{took:>9}"))
+        .append_styled_text(style, word);
     match &record.reason {
-        Some(reason) => row.then_text(DIM, &one_line(reason, WHY_WIDTH)).into_line(),
+        Some(reason) => row
+            .append_styled_text(DIM, &one_line(reason, WHY_WIDTH))
+            .into_line(),
         None => row.into_line(),
     }
 }

@@ -14,8 +14,10 @@ use rind_author::BuildError;
 use rind_author::build::BuildReport;
 use rind_lib::grant::decide::GrantStatus;
 use rind_lib::plugin::inspect::{HookReport, Report};
-use rind_lib::plugin::load::{CompileCallback, LeftOut, LoadedPlugin, PluginSet, Why};
-use rind_lib::plugin::relied::{ABSENT, MissingPlugin, Reliance};
+use rind_lib::plugin::load::{
+    CompileCallback, LeftOutPlugin, LeftOutReason, LoadedPlugin, PluginSet,
+};
+use rind_lib::plugin::relied::{ABSENT, MissingPlugin, PluginReliance};
 use rind_lib::point::failure::OnFailure;
 use rind_lib::script::Script;
 
@@ -89,7 +91,7 @@ pub(in super::super) fn print_streaming_status(reports: &[Report], scripts: &[Sc
         return super::print_note("the model's answers are shown while they are written");
     }
     super::print_note(&format!(
-        "answers are shown when they are complete, because these {} may change or refuse them: {}",
+        "the model's answers are shown only when they are complete, because the following {} may change or refuse them: {}",
         if has_scripts {
             "plugins and scripts"
         } else {
@@ -151,7 +153,7 @@ fn hook_line(hook: &HookReport) -> String {
     format!("{point} ({})", set.join(", "))
 }
 
-fn hook_options(priority: u16, deadline_ms: u64, on_failure: OnFailure) -> String {
+fn format_hook_options(priority: u16, deadline_ms: u64, on_failure: OnFailure) -> String {
     format!(
         "priority {priority}, {deadline_ms} ms, {}",
         failure_policy_text(on_failure)
@@ -169,7 +171,7 @@ pub(super) fn failure_policy_text(on_failure: OnFailure) -> &'static str {
 pub(in super::super) fn print_loaded_plugin(plugin: &LoadedPlugin) {
     let (ms, from) = (
         plugin.load_time.as_secs_f64() * 1000.0,
-        compile_origin(plugin.was_cached),
+        compile_origin_text(plugin.was_cached),
     );
     let took = style_text(DIM, format_args!("{ms:.1} ms {from}"));
     let name = style_text(PLUGIN, format_args!("{:<24}", plugin.manifest.name));
@@ -177,7 +179,7 @@ pub(in super::super) fn print_loaded_plugin(plugin: &LoadedPlugin) {
     say_line(format_args!("  {name} {what} {took}"));
 }
 
-fn compile_origin(was_cached: bool) -> &'static str {
+fn compile_origin_text(was_cached: bool) -> &'static str {
     match was_cached {
         true => "from the cache",
         false => "compiled",
@@ -186,10 +188,10 @@ fn compile_origin(was_cached: bool) -> &'static str {
 
 /// Prints one line, with the reason, for a plugin that is not loaded; if the run requires the
 /// plugin, also how to run without it.
-pub(in super::super) fn print_left_out_plugin(left: &LeftOut) {
+pub(in super::super) fn print_left_out_plugin(left: &LeftOutPlugin) {
     let mark = match &left.why {
-        Why::Failed(_) => style_text(BAD, "✗"),
-        Why::Held(_) => style_text(WARN, "?"),
+        LeftOutReason::Failed(_) => style_text(BAD, "✗"),
+        LeftOutReason::Held(_) => style_text(WARN, "?"),
         _ if left.reliance.is_some() => style_text(BAD, "✗"),
         _ => style_text(DIM, "○"),
     };
@@ -210,7 +212,7 @@ fn print_unloaded_plugin(
     name: &str,
     trust: &str,
     why: &str,
-    reliance: Option<&Reliance>,
+    reliance: Option<&PluginReliance>,
 ) {
     let shown = one_line(name, NAME);
     let shown = style_text(BOLD, format_args!("{shown:<NAME_COLUMN$}"));
@@ -219,16 +221,16 @@ fn print_unloaded_plugin(
         indent_text(why)
     ));
     if let Some(reliance) = reliance {
-        let go_on = reliance.describe_workaround(name);
-        let text = format!("required: {reliance}; to run without it: {go_on}");
+        let workaround = reliance.describe_workaround(name);
+        let text = format!("required: {reliance}; to run without it: {workaround}");
         let text = style_text(WARN, one_line(&text, usize::MAX));
         answer_line(format_args!("  {text}"));
     }
 }
 
-pub(in super::super) fn left_out_reason(left: &LeftOut) -> String {
+pub(in super::super) fn left_out_reason(left: &LeftOutPlugin) -> String {
     match &left.why {
-        Why::Held(plugin) => {
+        LeftOutReason::Held(plugin) => {
             super::grants::missing_permissions_text(&plugin.request, &plugin.decision)
         }
         why => why.to_string(),
@@ -239,9 +241,9 @@ pub(in super::super) fn left_out_reason(left: &LeftOut) -> String {
 pub(in super::super) fn warn_left_out(plugins: &PluginSet) {
     // Skip failed plugins that the run requires: they end the run with an error anyway. Always show
     // plugins that wait for grants, because nothing else reports them.
-    let is_news = |left: &&LeftOut| match left.why {
-        Why::Failed(_) => left.reliance.is_none(),
-        Why::Held(_) | Why::Shadowed { .. } => true,
+    let is_news = |left: &&LeftOutPlugin| match left.why {
+        LeftOutReason::Failed(_) => left.reliance.is_none(),
+        LeftOutReason::Held(_) | LeftOutReason::Shadowed { .. } => true,
         _ => false,
     };
     for left in plugins.left_out.iter().filter(is_news) {
@@ -272,13 +274,13 @@ pub(in super::super) fn print_report(report: &Report) {
     }
     line("trust", report.trust.to_string());
     line("folder", one_line(&report.folder, usize::MAX));
-    line("digest", text_or_none(&report.digest));
+    line("digest", format_text_or_none(&report.digest));
     let effects: Vec<String> = report
         .side_effects
         .iter()
         .map(ToString::to_string)
         .collect();
-    line("side effects", text_or_none(&effects.join(", ")));
+    line("side effects", format_text_or_none(&effects.join(", ")));
     for grant in &report.grants {
         let has = match grant.standing {
             GrantStatus::Granted => "has",
@@ -290,7 +292,7 @@ pub(in super::super) fn print_report(report: &Report) {
     }
     for hook in &report.hooks {
         let wait = if hook.is_async { ", async" } else { "" };
-        let holds = hook_options(hook.priority, hook.deadline_ms, hook.on_failure);
+        let holds = format_hook_options(hook.priority, hook.deadline_ms, hook.on_failure);
         let kind = hook.kind.to_string();
         let may = match &hook.may {
             Some(may) if may.is_empty() => ", may change nothing".to_owned(),
@@ -322,7 +324,7 @@ pub(in super::super) fn print_report(report: &Report) {
             _ if !hook.enabled => "your settings switch it off".to_owned(),
             Some(own) => format!(
                 "your settings, in place of {}",
-                hook_options(own.priority, own.deadline_ms, own.on_failure)
+                format_hook_options(own.priority, own.deadline_ms, own.on_failure)
             ),
             None => continue,
         };
@@ -355,7 +357,10 @@ pub(in super::super) fn print_report(report: &Report) {
     if let Some(deadline_ms) = report.loop_deadline_ms {
         let what = style_text(DIM, "runs with its permissions while `rind serve` runs");
         let deadline = format_millis(deadline_ms);
-        line("loop", format!("at most {deadline} a run ({what})"));
+        line(
+            "loop",
+            format!("each run takes at most {deadline} ({what})"),
+        );
     }
     if !report.is_called {
         line("exports", style_text(WARN, NEVER_CALLED));
@@ -402,11 +407,11 @@ pub(in super::super) fn print_report(report: &Report) {
         "memory",
         format!("at most {}", format_bytes(report.memory_limit)),
     );
-    let from = compile_origin(report.was_cached);
+    let from = compile_origin_text(report.was_cached);
     line("loaded in", format!("{:.1} ms, {from}", report.load_ms));
 }
 
-fn text_or_none(text: &str) -> String {
+fn format_text_or_none(text: &str) -> String {
     if text.is_empty() {
         "none".to_owned()
     } else {
@@ -443,7 +448,8 @@ pub(in super::super) fn print_plugins_json(
     }))
 }
 
-/// Prints the results of a build. `are_lines_shown` tells whether all progress lines were printed.
+/// Prints the results of a build. `prints_every_line` tells whether all progress lines were
+/// printed.
 pub(in super::super) fn print_build_results(report: &BuildReport, are_lines_shown: bool) {
     for plugin in &report.built {
         answer_line(format_args!(
@@ -493,7 +499,7 @@ impl BuildProgress {
         Self(progress)
     }
 
-    pub(in super::super) fn progress_line(&self, text: &str) {
+    pub(in super::super) fn print_progress_line(&self, text: &str) {
         if self.0.is_hidden() {
             say_line(printable_text(text))
         } else {
@@ -501,8 +507,9 @@ impl BuildProgress {
         }
     }
 
-    /// Whether every line was printed, rather than only the last one in a spinner.
-    pub(in super::super) fn are_lines_shown(&self) -> bool {
+    /// Whether every progress line is printed, because the spinner, which shows only the last line,
+    /// is hidden.
+    pub(in super::super) fn prints_every_line(&self) -> bool {
         self.0.is_hidden()
     }
 

@@ -1,16 +1,17 @@
-//! Prints the points: the plugins that hook into each, and those that call it.
+//! Prints the extension points: for each the plugins with a hook there, and the plugins that call
+//! it.
 
 use super::{BOLD, DIM, PLUGIN, answer_line, style_text};
-use rind_lib::plugin::point_use::{HookingPlugin, PointUse};
+use rind_lib::plugin::point_use::{PluginHookEntry, PointUse};
 use rind_lib::point::dispatch::PointKind;
 
-/// Width of the column with the kind of a point.
+/// Width of the column with the kinds of extension points.
 const KIND_COLUMN: usize = 8;
 
 /// Width of the column with the name of a point: the longest name among the host's points.
 const POINT_COLUMN: usize = 24;
 
-/// Prints the points of the host, then those that plugins define.
+/// Prints the extension points of the host, then those that plugins define.
 pub(in super::super) fn print_points(uses: &[PointUse]) {
     let (own, defined): (Vec<_>, Vec<_>) = uses.iter().partition(|found| found.owner.is_none());
     if !own.is_empty() {
@@ -37,7 +38,7 @@ pub(in super::super) fn print_points(uses: &[PointUse]) {
 }
 
 fn print_point(found: &PointUse) {
-    let actor = |actor: &HookingPlugin| {
+    let actor = |actor: &PluginHookEntry| {
         let name = style_text(PLUGIN, &actor.plugin);
         format!("{name} {}", style_text(DIM, actor.priority))
     };

@@ -3,7 +3,7 @@
 
 use anstyle::Style;
 
-use super::{DIM, PLUGIN, flatten_text, style_text, truncate_text};
+use super::{DIM, PLUGIN, join_printable_words, style_text, truncate_text};
 
 /// Width of a line in columns, whatever the size of the terminal.
 const WIDTH: usize = 100;
@@ -53,13 +53,13 @@ impl TableRow {
     }
 
     /// Appends a space and a piece of text.
-    pub(in super::super) fn then_text(self, style: Style, text: &str) -> Self {
+    pub(in super::super) fn append_styled_text(self, style: Style, text: &str) -> Self {
         self.add_spaces(1).add_text(style, text)
     }
 
     pub(super) fn with_plugin(self, name: &Option<String>) -> Self {
         match name {
-            Some(name) => self.then_text(PLUGIN, name),
+            Some(name) => self.append_styled_text(PLUGIN, name),
             None => self,
         }
     }
@@ -76,13 +76,13 @@ impl TableRow {
         self.add_spaces(n)
     }
 
-    pub(super) fn with_time(self, took: &str) -> Self {
+    pub(super) fn with_duration(self, took: &str) -> Self {
         let end = PLUGIN_AT + PLUGIN_WIDTH + 1 + TIME_WIDTH;
         let n = end.saturating_sub(self.width + took.chars().count()).max(1);
         self.add_spaces(n).add_text(DIM, took).add_spaces(1)
     }
 
-    /// Returns the number of columns left before the column of times.
+    /// Returns the number of columns that are left in the row before the column with times.
     pub(super) fn columns_before_time(&self) -> usize {
         (PLUGIN_AT + PLUGIN_WIDTH).saturating_sub(self.width)
     }
@@ -91,14 +91,14 @@ impl TableRow {
         self.text
     }
 
-    /// Returns the line with `text` at its end, on several lines if it is wrapped.
+    /// Returns the line with `text` appended to it, as several lines if `text` is wrapped.
     pub(super) fn with_trailing_text(
         self,
         style: Style,
         text: &str,
         long: LongTextMode,
     ) -> Vec<String> {
-        let text = flatten_text(text);
+        let text = join_printable_words(text);
         let n_chars = text.chars().count();
         if n_chars == 0 {
             return vec![self.into_line()];
@@ -120,7 +120,7 @@ impl TableRow {
             LongTextMode::Cut => vec![row.add_text(style, &truncate_text(text, left)).into_line()],
             LongTextMode::Wrap => {
                 let indent = row.indent + 2 * LEVEL;
-                let (first, rest) = split_at_room(&text, left);
+                let (first, rest) = split_at_width(&text, left);
                 let below = wrap_indented(indent, style, rest);
                 std::iter::once(row.add_text(style, first).into_line())
                     .chain(below)
@@ -142,13 +142,13 @@ fn wrap_indented(indent: usize, style: Style, text: &str) -> Vec<String> {
 pub(super) fn render_paragraph(level: usize, style: Style, text: &str) -> Vec<String> {
     let lines = text.trim().lines();
     lines
-        .flat_map(|line| wrap_indented(level * LEVEL, style, &flatten_text(line)))
+        .flat_map(|line| wrap_indented(level * LEVEL, style, &join_printable_words(line)))
         .collect()
 }
 
 /// Splits a text into the part that fits into `room` columns, at a word boundary if there is one,
 /// and the rest.
-fn split_at_room(text: &str, room: usize) -> (&str, &str) {
+fn split_at_width(text: &str, room: usize) -> (&str, &str) {
     let end = text
         .char_indices()
         .nth(room)
@@ -234,7 +234,11 @@ mod tests {
             let row = TableRow::at_level(level)
                 .add_text(PLAIN, point)
                 .pad_to_plugin_column();
-            bare_text(&row.add_text(PLAIN, "guard").with_time("12 µs").into_line())
+            bare_text(
+                &row.add_text(PLAIN, "guard")
+                    .with_duration("12 µs")
+                    .into_line(),
+            )
         };
         for (level, point) in [(1, "pre-tool"), (2, "after-provider-response"), (3, "x")] {
             let line = line(level, point);

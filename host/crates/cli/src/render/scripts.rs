@@ -1,4 +1,4 @@
-//! Prints the scripts that run as hooks, in lists.
+//! Prints lists of the scripts that run as hooks.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(in super::super) fn print_row(script: &Script) {
 
 fn hook_line(script: &Script, spec: &HookSpec) -> String {
     let mut about = Vec::new();
-    if let Some(matcher) = script.matcher() {
+    if let Some(matcher) = script.matcher_text() {
         about.push(format!("tools {matcher}"));
     }
     about.push(failure_policy_text(spec.on_failure).to_owned());
@@ -68,7 +68,7 @@ pub(super) fn script_json(script: &Script) -> Value {
         "place": script.place,
         "command": words.collect::<Vec<_>>(),
         "warm": script.is_warm,
-        "matcher": script.matcher(),
+        "matcher": script.matcher_text(),
         "hooks": hooks.collect::<Vec<_>>(),
     })
 }

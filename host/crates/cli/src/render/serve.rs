@@ -13,8 +13,8 @@ use super::{
     style_text, warning_text,
 };
 use rind_lib::event::{Event, LoopResult, Stamped};
-use rind_lib::host::loop_of_session;
-use rind_lib::loops::{EndReason, LoopEnd};
+use rind_lib::host::loop_plugin_of_session;
+use rind_lib::loops::{EndedLoop, LoopEndReason};
 use rind_lib::point::payload::{StopReason, TurnSummary};
 
 /// Maximum length of a reason in a line, in characters.
@@ -71,7 +71,7 @@ impl LoopRenderer {
 
     /// Returns the line for an event of a session that a loop opened to run a turn.
     fn show_turn(&mut self, session: &str, stamped: &Stamped) -> Option<String> {
-        let plugin = loop_of_session(session)?;
+        let plugin = loop_plugin_of_session(session)?;
         let mut views = self.loops.values_mut();
         let view = views.find(|view| view.plugin == plugin)?;
         view.show_line(stamped, Instant::now())
@@ -122,8 +122,8 @@ impl LoopLineView {
     }
 }
 
-/// Returns the line about a run: its result, and the time of the next run. If a next run follows,
-/// the event that announces it has the line with both.
+/// Returns the line about an event of a loop's run. A run that another run will follow has no line
+/// of its own: the line about the wait shows its result and the time of the next run.
 fn loop_run_line(event: &Event) -> Option<String> {
     match event {
         Event::LoopRun {
@@ -147,12 +147,12 @@ fn loop_run_line(event: &Event) -> Option<String> {
                 0 => format!("{reason} {}", style_text(DIM, format_args!("· {next}"))),
                 1 => format!(
                     "{} {reason} {}",
-                    failed_text(),
+                    failure_label(),
                     style_text(WARN, format_args!("· {next}"))
                 ),
                 n => {
                     let next = style_text(WARN, format_args!("· {n} times in a row · {next}"));
-                    format!("{} {reason} {next}", failed_text())
+                    format!("{} {reason} {next}", failure_label())
                 }
             })
         }
@@ -181,7 +181,7 @@ fn loop_turn_line(turn: u32, summary: &TurnSummary, session: Option<&str>) -> St
     format!("{} {}", style_text(style, state), style_text(DIM, rest))
 }
 
-fn failed_text() -> String {
+fn failure_label() -> String {
     style_text(BAD, "failed:")
 }
 
@@ -203,14 +203,14 @@ pub(in super::super) fn print_served_loops<'a>(plugins: impl Iterator<Item = &'a
 }
 
 /// Prints why a loop ended, unless an earlier line already said so.
-pub(in super::super) fn print_loop_end(end: &LoopEnd) {
+pub(in super::super) fn print_loop_end(end: &EndedLoop) {
     let name = style_text(BOLD, one_line(&end.plugin, 64));
     match &end.why {
-        EndReason::Done | EndReason::Failed(_) => {}
-        EndReason::Interrupted => {
+        LoopEndReason::Done | LoopEndReason::Failed(_) => {}
+        LoopEndReason::Interrupted => {
             say_line(format_args!("{name} {}", style_text(WARN, "interrupted")))
         }
-        EndReason::Broken(why) => say_line(format_args!("{name} {}", warning_text(why))),
+        LoopEndReason::Broken(why) => say_line(format_args!("{name} {}", warning_text(why))),
     }
 }
 

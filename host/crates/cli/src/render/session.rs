@@ -8,7 +8,7 @@ use super::{
 };
 use rind_lib::message::Usage;
 use rind_lib::point::payload::Tier;
-use rind_lib::prompt::ledger::{CacheBreakpoint, PartChange, PartRow, TurnLedger};
+use rind_lib::prompt::ledger::{CacheBreakpoint, ComparedPromptPart, PromptPartChange, TurnLedger};
 use rind_lib::session::{SessionHead, SessionState};
 
 /// Width of the columns for key and source; longer values shift the rest of their line.
@@ -61,7 +61,8 @@ pub(in super::super) fn describe_session_choice(
     }
 }
 
-/// Prints the ledger, turn by turn: all parts of the first turn, then only the changes.
+/// Prints the ledger, that is, the parts of the system prompt turn by turn: all parts of the first
+/// turn, then only the changes.
 pub(in super::super) fn print_prompt_ledger(id: &str, turns: &[TurnLedger]) {
     answer_line(format_args!(
         "session {}",
@@ -82,8 +83,8 @@ pub(in super::super) fn print_prompt_ledger(id: &str, turns: &[TurnLedger]) {
 }
 
 fn print_prompt_parts(turn: &TurnLedger, is_first: bool) {
-    let shown = |row: &&PartRow| is_first || row.change != PartChange::Kept;
-    let rows: Vec<&PartRow> = turn.parts.iter().filter(shown).collect();
+    let shown = |row: &&ComparedPromptPart| is_first || row.change != PromptPartChange::Kept;
+    let rows: Vec<&ComparedPromptPart> = turn.parts.iter().filter(shown).collect();
     let keys: Vec<String> = rows.iter().map(|r| one_line(&r.part.key, WIDTH)).collect();
     let sources = rows.iter().map(|r| one_line(&r.part.source, WIDTH));
     let sources: Vec<String> = sources.collect();
@@ -93,10 +94,10 @@ fn print_prompt_parts(turn: &TurnLedger, is_first: bool) {
     for ((row, key), source) in rows.iter().zip(keys).zip(sources) {
         let mark = match row.change {
             _ if is_first => " ".to_owned(),
-            PartChange::Kept => " ".to_owned(),
-            PartChange::Added => style_text(GOOD, "+"),
-            PartChange::Changed => style_text(WARN, "~"),
-            PartChange::Removed => style_text(BAD, "-"),
+            PromptPartChange::Kept => " ".to_owned(),
+            PromptPartChange::Added => style_text(GOOD, "+"),
+            PromptPartChange::Changed => style_text(WARN, "~"),
+            PromptPartChange::Removed => style_text(BAD, "-"),
         };
         let part = &row.part;
         answer_line(format_args!(
@@ -136,7 +137,7 @@ fn print_turn_cost(turn: &TurnLedger) {
         answer_line(format_args!(
             "  {} the cache is invalid from {} on: {}",
             style_text(WARN, "▲"),
-            cache_border_text(broken.border),
+            cache_breakpoint_text(broken.border),
             by.join(", ")
         ));
     }
@@ -164,7 +165,7 @@ fn prompt_tier_name(tier: Tier) -> &'static str {
     }
 }
 
-fn cache_border_text(border: CacheBreakpoint) -> &'static str {
+fn cache_breakpoint_text(border: CacheBreakpoint) -> &'static str {
     match border {
         CacheBreakpoint::Tools => "the tools",
         CacheBreakpoint::Stable => "the stable tier",

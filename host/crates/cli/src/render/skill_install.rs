@@ -68,6 +68,9 @@ pub(in super::super) fn print_missing_skills(names: &[String]) {
 
 fn print_previous_files(kept: Option<&Path>) {
     if let Some(kept) = kept {
-        print_note(&format!("the previous files are in {}", kept.display()));
+        print_note(&format!(
+            "the previous files of the skill are in {}",
+            kept.display()
+        ));
     }
 }

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::{
-    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, flatten_text, one_line, print_answer,
+    BAD, BOLD, DIM, GOOD, PLUGIN, WARN, answer_line, join_printable_words, one_line, print_answer,
     print_note, printable_prose, say_line, style_text,
 };
 use crate::skill::CheckedSkillFile;
 use rind_lib::skill::{
-    Diagnostic, Invocation, OmittedSkill, Origin, Severity, Skill, SkillCatalogue,
+    Diagnostic, OmittedSkill, Origin, Severity, Skill, SkillCatalogue, SkillInvocationRule,
     SkillOmissionCause, Skills,
 };
 
@@ -21,7 +21,7 @@ pub(in super::super) fn list_skills(
     context_tokens: u64,
 ) {
     for skill in skills.iter() {
-        answer_line(skill_heading(skill));
+        answer_line(format_skill_heading(skill));
         answer_line(format_args!("  {}", one_line(&skill.description, WIDTH)));
         if let Some(origin) = &skill.installed {
             answer_line(format_args!("  {}", describe_installed_origin(origin)));
@@ -44,7 +44,7 @@ pub(in super::super) fn list_skills(
             ));
         }
     }
-    for one in skills.shadowed() {
+    for one in skills.shadowed_skills() {
         let why = match one.is_identical {
             true => "the same as",
             false => "shadowed by",
@@ -57,7 +57,7 @@ pub(in super::super) fn list_skills(
             one_line(&one.shadowed_by.display().to_string(), 300)
         ));
     }
-    for one in skills.unusable() {
+    for one in skills.unusable_skills() {
         let why = one
             .diagnostics
             .last()
@@ -72,12 +72,12 @@ pub(in super::super) fn list_skills(
             one_line(&why, 400)
         ));
     }
-    if skills.is_empty() && skills.unusable().is_empty() {
+    if skills.is_empty() && skills.unusable_skills().is_empty() {
         return print_note("no skills are found; `rind skill new NAME` makes one");
     }
     let n_chars = catalogue.text.chars().count();
     print_note(&format!(
-        "the model gets a list of {} in {n_chars} characters{}; with a window of {context_tokens} tokens the limit is {}",
+        "the list of skills in the prompt has {} in {n_chars} characters{}; its limit at a context window of {context_tokens} tokens is {}",
         super::format_count(catalogue.n_skills as u64, "skill"),
         match catalogue.n_cut {
             0 => String::new(),
@@ -86,7 +86,7 @@ pub(in super::super) fn list_skills(
                 super::format_count(n as u64, "description")
             ),
         },
-        rind_lib::skill::catalogue_budget_chars(context_tokens)
+        rind_lib::skill::compute_catalogue_budget(context_tokens)
     ));
 }
 
@@ -116,8 +116,8 @@ fn left_out_skill_name(left: &OmittedSkill) -> String {
     }
 }
 
-/// Returns the file and the reason. A reason that begins with line and column follows the path
-/// directly.
+/// Returns a line with the path of the omitted skill's file and the reason. If the reason begins
+/// with line and column, it follows the path directly.
 pub(in super::super) fn left_out_reason(left: &OmittedSkill) -> String {
     let file = one_line(&left.file.display().to_string(), 300);
     let between = match left.cause {
@@ -170,7 +170,7 @@ fn describe_installed_origin(origin: &Origin) -> String {
     }
 }
 
-fn skill_heading(skill: &Skill) -> String {
+fn format_skill_heading(skill: &Skill) -> String {
     let (style, mark) = match (skill.is_restricted, skill.is_startable_by_model()) {
         (true, _) => (WARN, "▲"),
         (false, true) => (GOOD, "✓"),
@@ -191,22 +191,22 @@ fn skill_heading(skill: &Skill) -> String {
 
 pub(in super::super) fn describe_invokers(skill: &Skill) -> &'static str {
     match (skill.invocation, skill.user_invocable) {
-        (Invocation::Auto, true) => "model and user",
-        (Invocation::Auto, false) => "model only",
-        (Invocation::UserOnly, true) => "user only",
-        (Invocation::UserOnly, false) | (Invocation::Disabled, _) => "nobody",
+        (SkillInvocationRule::Auto, true) => "model and user",
+        (SkillInvocationRule::Auto, false) => "model only",
+        (SkillInvocationRule::UserOnly, true) => "user only",
+        (SkillInvocationRule::UserOnly, false) | (SkillInvocationRule::Disabled, _) => "nobody",
     }
 }
 
 pub(in super::super) fn print_skill(skill: &Skill) {
-    answer_line(skill_heading(skill));
+    answer_line(format_skill_heading(skill));
     // Do not shorten the values: a person decides by them whether to trust the skill.
     let row = |name: &str, value: String| {
         if !value.is_empty() {
             answer_line(format_args!(
                 "  {} {}",
                 style_text(DIM, format_args!("{name}:")),
-                flatten_text(&value)
+                join_printable_words(&value)
             ));
         }
     };
@@ -254,12 +254,12 @@ pub(in super::super) fn print_skill(skill: &Skill) {
     row("version", skill.version.clone().unwrap_or_default());
     row("license", skill.license.clone().unwrap_or_default());
     for finding in &skill.diagnostics {
-        answer_line(finding_line(&skill.file, finding));
+        answer_line(format_finding_line(&skill.file, finding));
     }
     print_answer(format_args!("\n{}\n", printable_prose(skill.body.trim())));
 }
 
-fn finding_line(file: &Path, finding: &Diagnostic) -> String {
+fn format_finding_line(file: &Path, finding: &Diagnostic) -> String {
     let (style, mark) = match finding.severity {
         Severity::Error => (BAD, "✗"),
         Severity::Warning => (WARN, "▲"),
@@ -276,7 +276,7 @@ fn finding_line(file: &Path, finding: &Diagnostic) -> String {
 pub(in super::super) fn print_findings(file: &Path, findings: &[Diagnostic]) {
     findings
         .iter()
-        .for_each(|finding| answer_line(finding_line(file, finding)));
+        .for_each(|finding| answer_line(format_finding_line(file, finding)));
 }
 
 pub(in super::super) fn print_check_results(all: &[CheckedSkillFile]) {

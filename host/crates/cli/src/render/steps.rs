@@ -27,9 +27,9 @@ pub(in super::super) fn tool_call_row(
     let row = TableRow::at_level(level)
         .add_text(GOOD, "●")
         .with_plugin(by);
-    let row = row.then_text(BOLD, &one_line(&call.name, 64));
+    let row = row.append_styled_text(BOLD, &one_line(&call.name, 64));
     match plugin {
-        Some(plugin) => row.then_text(DIM, &format!("of {plugin}")),
+        Some(plugin) => row.append_styled_text(DIM, &format!("of {plugin}")),
         None => row,
     }
 }
@@ -41,10 +41,10 @@ pub(in super::super) fn earlier_call_row(call: &ToolCall, has_failed: bool) -> T
         return tool_call_row(0, call, &None, &None);
     }
     let row = TableRow::at_level(0).add_text(BAD, "✗");
-    row.then_text(BOLD, &one_line(&call.name, 64))
+    row.append_styled_text(BOLD, &one_line(&call.name, 64))
 }
 
-/// Returns the row of a subagent that starts. The caller appends the task.
+/// Returns the output row for a subagent that starts. The caller appends the subagent's task.
 pub(super) fn subagent_row(
     level: usize,
     agent: &str,
@@ -54,9 +54,9 @@ pub(super) fn subagent_row(
     let row = TableRow::at_level(level)
         .add_text(GOOD, "◆")
         .with_plugin(plugin);
-    let row = row.then_text(BOLD, agent);
+    let row = row.append_styled_text(BOLD, agent);
     match preset {
-        Some(preset) => row.then_text(PLUGIN, &one_line(preset, 64)),
+        Some(preset) => row.append_styled_text(PLUGIN, &one_line(preset, 64)),
         None => row,
     }
 }
@@ -193,7 +193,7 @@ pub(in super::super) struct CallOutcomeText<'a> {
 }
 
 impl<'a> CallOutcomeText<'a> {
-    /// Describes the end of a call; `text` is the text of `result`.
+    /// Describes how a tool call ended; `text` is the text of `result`.
     pub(in super::super) fn describe_call_end(
         result: &ToolResult,
         text: &'a str,

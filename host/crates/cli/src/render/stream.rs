@@ -14,7 +14,7 @@ const MAX_COLORED_BYTES: usize = 2_000;
 #[derive(Default)]
 pub(in super::super) struct AnswerStream {
     rest: String,
-    /// Complete text so far, for comparison with the final answer.
+    /// All text of the answer that was received so far, for comparison with the final answer.
     all: String,
     /// Fence that closes the code block that is open, without surrounding blanks; `None` outside
     /// code.
@@ -25,7 +25,8 @@ pub(in super::super) struct AnswerStream {
     last: Option<StreamBlockKind>,
 }
 
-/// Kind of a block, which determines whether a blank row separates the block from the next.
+/// Kind of a Markdown block, which determines whether a blank row is printed between the block and
+/// the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StreamBlockKind {
     Item,
@@ -38,7 +39,7 @@ impl AnswerStream {
         self.all.push_str(text);
     }
 
-    pub(in super::super) fn all(&self) -> &str {
+    pub(in super::super) fn full_text(&self) -> &str {
         &self.all
     }
 
@@ -46,7 +47,8 @@ impl AnswerStream {
         self.all.is_empty()
     }
 
-    /// Removes the complete blocks from the rest and returns their rows.
+    /// Removes the complete Markdown blocks from the text that is not in the scrollback yet, and
+    /// returns their rows.
     pub(in super::super) fn take_complete_blocks(&mut self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         loop {
@@ -59,11 +61,11 @@ impl AnswerStream {
         }
     }
 
-    /// Returns the rows of the part that is not in the scrollback yet.
+    /// Returns the rows of the part of the answer that is not in the scrollback yet.
     pub(in super::super) fn tail_rows(&self, columns: usize) -> Vec<String> {
         let mut rows = Vec::new();
         self.push_blank_row(&mut rows, &self.rest);
-        let text = self.prepend_fence(&self.rest);
+        let text = self.prepend_code_fence(&self.rest);
         rows.extend(match self.fence {
             Some(_) => render_code(&text, columns, &mut self.colors.clone()),
             None if text.len() <= MAX_COLORED_BYTES => render_rows(&text, columns),
@@ -82,7 +84,7 @@ impl AnswerStream {
     }
 
     fn push_block_rows(&mut self, rows: &mut Vec<String>, block: &str, columns: usize) {
-        let text = self.prepend_fence(block);
+        let text = self.prepend_code_fence(block);
         let shown = match self.fence {
             Some(_) => render_code(&text, columns, &mut self.colors),
             None => render_rows(&text, columns),
@@ -91,11 +93,11 @@ impl AnswerStream {
             && block
                 .lines()
                 .last()
-                .is_some_and(|l| opening_fence(l).is_some());
+                .is_some_and(|l| find_opening_fence(l).is_some());
         if !shown.is_empty() || opens_code {
             self.push_blank_row(rows, block);
             rows.extend(shown);
-            self.last = Some(match is_item(block.trim_start_matches('\n')) {
+            self.last = Some(match begins_list_item(block.trim_start_matches('\n')) {
                 true => StreamBlockKind::Item,
                 false => StreamBlockKind::Other,
             });
@@ -105,7 +107,7 @@ impl AnswerStream {
 
     /// Appends a blank row if this block needs one after the block before it.
     fn push_blank_row(&self, rows: &mut Vec<String>, block: &str) {
-        let is_item = is_item(block.trim_start_matches('\n'));
+        let is_item = begins_list_item(block.trim_start_matches('\n'));
         let is_blank = block.trim().is_empty();
         let is_tight = is_item && self.last == Some(StreamBlockKind::Item);
         if self.last.is_some() && self.fence.is_none() && !is_tight && !is_blank {
@@ -115,7 +117,7 @@ impl AnswerStream {
 
     /// Prepends the opening fence to a piece of a code block, so that it renders as code on its
     /// own.
-    fn prepend_fence(&self, text: &str) -> String {
+    fn prepend_code_fence(&self, text: &str) -> String {
         match &self.fence {
             Some(fence) => format!("{fence}\n{text}"),
             None => text.to_owned(),
@@ -134,13 +136,13 @@ impl AnswerStream {
         for line in self.rest.split_inclusive('\n') {
             let is_whole = line.ends_with('\n');
             if has_text && !line.starts_with([' ', '\t']) && is_whole {
-                // A block ends where the next one begins; each item of a top-level list is a piece
-                // of its own.
-                if is_blank && !line.trim().is_empty() || is_item(line) {
+                // A Markdown block ends where the next one begins. Each item of a top-level list is
+                // a separate piece.
+                if is_blank && !line.trim().is_empty() || begins_list_item(line) {
                     return at;
                 }
             }
-            if opening_fence(line).is_some() && !line.starts_with([' ', '\t']) && is_whole {
+            if find_opening_fence(line).is_some() && !line.starts_with([' ', '\t']) && is_whole {
                 // Each line of code is a piece: end this piece before the opening fence if text
                 // precedes it, else after it.
                 return if has_text { at } else { at + line.len() };
@@ -166,7 +168,7 @@ impl AnswerStream {
                     }
                 }
                 None if !line.starts_with([' ', '\t']) => {
-                    self.fence = opening_fence(line).map(str::to_owned);
+                    self.fence = find_opening_fence(line).map(str::to_owned);
                 }
                 None => {}
             }
@@ -175,7 +177,7 @@ impl AnswerStream {
 }
 
 /// Returns the line, without surrounding blanks, if it opens a fenced code block.
-fn opening_fence(line: &str) -> Option<&str> {
+fn find_opening_fence(line: &str) -> Option<&str> {
     let line = line.trim();
     (line.starts_with("```") && !line.trim_start_matches('`').contains('`')
         || line.starts_with("~~~"))
@@ -183,7 +185,7 @@ fn opening_fence(line: &str) -> Option<&str> {
 }
 
 /// Whether a line begins an item of a list.
-fn is_item(line: &str) -> bool {
+fn begins_list_item(line: &str) -> bool {
     let bullet = ["- ", "* ", "+ "].iter().any(|mark| line.starts_with(mark));
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let after = line.get(digits..).unwrap_or_default();
@@ -207,7 +209,7 @@ mod tests {
             rows.extend(stream.take_complete_blocks(40));
             stream.tail_rows(40);
         }
-        assert_eq!(stream.all(), source);
+        assert_eq!(stream.full_text(), source);
         rows.extend(stream.end_stream(40));
         rows
     }

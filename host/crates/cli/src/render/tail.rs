@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub(super) struct DrawnAnswerTail {
     rows: Vec<String>,
-    /// Number of `rows` on the screen, counted from the last; 0 if nothing is drawn.
+    /// Number of the last entries in `rows` that are drawn on the screen; 0 if none is drawn.
     n_shown: usize,
     /// Time of the last drawing.
     drawn: Option<Instant>,
@@ -52,7 +52,8 @@ impl DrawnAnswerTail {
         if std::mem::take(&mut self.n_shown) == 0 {
             return;
         }
-        // Write to standard output directly: `anstream` strips such sequences where colors are off.
+        // Write to standard output directly: `anstream` would remove the control sequences that
+        // erase rows if colors are off.
         let mut out = std::io::stdout().lock();
         let up = match n_up {
             0 => String::new(),
@@ -61,9 +62,9 @@ impl DrawnAnswerTail {
         let _ = write!(out, "\r{up}\x1b[J").and_then(|()| out.flush());
     }
 
-    /// Makes the drawing permanent with a line feed if exactly `rows` are drawn and all are on the
-    /// screen. Returns whether the drawing was made permanent.
-    pub(super) fn keep_common_rows(&mut self, rows: &[String]) -> bool {
+    /// Keeps the drawn rows on the terminal, by moving to the line below them, if exactly `rows`
+    /// are drawn and all are on the screen. Returns whether the rows were kept.
+    pub(super) fn make_drawing_permanent(&mut self, rows: &[String]) -> bool {
         let is_whole = self.n_shown > 0 && self.n_shown == rows.len() && self.rows == rows;
         if is_whole {
             print_answer("\n");

@@ -12,7 +12,7 @@ const WIDTH: usize = 100;
 
 pub(in super::super) fn list_tools(tools: &[DescribedTool]) {
     for tool in tools {
-        answer_line(tool_heading(tool));
+        answer_line(format_tool_heading(tool));
         answer_line(format_args!(
             "  {}",
             one_line(&tool.spec.description, WIDTH)
@@ -21,7 +21,7 @@ pub(in super::super) fn list_tools(tools: &[DescribedTool]) {
 }
 
 pub(in super::super) fn print_tool(tool: &DescribedTool) -> anyhow::Result<()> {
-    answer_line(tool_heading(tool));
+    answer_line(format_tool_heading(tool));
     for rule in &tool.policy.narrower {
         answer_line(format_args!(
             "  {}: {}",
@@ -36,7 +36,7 @@ pub(in super::super) fn print_tool(tool: &DescribedTool) -> anyhow::Result<()> {
     super::print_json(&tool.spec.parameters)
 }
 
-fn tool_heading(tool: &DescribedTool) -> String {
+fn format_tool_heading(tool: &DescribedTool) -> String {
     let spec = &tool.spec;
     let origin = match &spec.plugin {
         Some(plugin) => style_text(PLUGIN, one_line(plugin, WIDTH)),

@@ -17,7 +17,7 @@ use super::{
 use crate::args::ShowArgs;
 use crate::environment;
 use crate::terminal::terminal_columns;
-use rind_lib::agent::{partial_answer, remaining_output, unsaved_answer};
+use rind_lib::agent::{find_unshown_output, unfinished_answer, unsaved_answer};
 use rind_lib::event::{Event, NumberedEvent, Stamped};
 use rind_lib::message::{Message, Role};
 use rind_lib::point::payload::{StopReason, TurnSummary};
@@ -60,13 +60,13 @@ pub(in super::super) struct TurnRenderer {
     columns: Option<usize>,
     /// Layout of the model's text that is streaming.
     answer: AnswerStream,
-    /// Drawing of the end of `answer` that may still change.
+    /// Rows on the terminal that show the end of `answer`, which may still change.
     tail: DrawnAnswerTail,
     /// Whether `answer` has changed since `tail` was drawn.
     is_tail_stale: bool,
     /// Text of the last step's message that was already shown while it streamed.
     streamed: String,
-    /// Whether the streamed text ends in the middle of a line.
+    /// Whether the text that was streamed so far ends in the middle of a line.
     is_line_open: bool,
     is_scripted: bool,
     hides_answer: bool,
@@ -157,7 +157,8 @@ impl TurnRenderer {
         }
     }
 
-    /// Prepares the output before the lines of an event of the main agent are printed.
+    /// Prepares the output for an event of the main agent, before the lines of the event are
+    /// printed.
     fn prepare_output(&mut self, event: &Event) {
         match event {
             // Forget the streamed text: the next step, or the retry of this one, streams a new
@@ -172,8 +173,8 @@ impl TurnRenderer {
         }
     }
 
-    /// Completes the output after the lines of an event: shows the model's text, the answer, and
-    /// what the turn waits for.
+    /// Completes the output for an event of the main agent, after the lines of the event were
+    /// printed: shows the model's text, the answer, and what the turn waits for.
     fn complete_output(&mut self, event: &Event) {
         match event {
             Event::StepStart { step } => {
@@ -227,9 +228,9 @@ impl TurnRenderer {
         if self.waiting.is_waiting() {
             self.tail.erase();
         } else {
-            self.draw_tail();
+            self.draw_answer_tail();
         }
-        self.waiting.redraw_wait_line_on_tick(&last);
+        self.waiting.redraw_on_tick(&last);
     }
 
     /// Whether all output goes to a pipe or file, so that rendering need not pause while a question
@@ -241,7 +242,7 @@ impl TurnRenderer {
     /// Clears the waiting line and the drawn end of the answer, so that a question can be shown.
     pub(in super::super) fn pause_wait_line(&mut self) {
         self.waiting.stop_wait_line();
-        self.hide_tail();
+        self.hide_answer_tail();
         self.end_line();
     }
 
@@ -273,7 +274,7 @@ impl TurnRenderer {
                 print_rows(&rows);
             }
             self.is_tail_stale = true;
-            self.draw_tail();
+            self.draw_answer_tail();
         } else if self.is_live {
             self.waiting.stop_wait_line();
             print_answer(printable_prose(text));
@@ -284,9 +285,9 @@ impl TurnRenderer {
         }
     }
 
-    /// Draws the end of the answer that may still change, if it has changed and the last drawing is
-    /// old enough.
-    fn draw_tail(&mut self) {
+    /// Redraws the end of the answer, which may still change, if it has changed and enough time has
+    /// passed since it was last drawn.
+    fn draw_answer_tail(&mut self) {
         if let Some(columns) = self.columns
             && self.is_tail_stale
             && self.tail.is_due()
@@ -296,8 +297,9 @@ impl TurnRenderer {
         }
     }
 
-    /// Erases the end of the answer that may still change; the next tick draws it again.
-    fn hide_tail(&mut self) {
+    /// Erases the end of the answer that may still change. It is drawn again at the next periodic
+    /// redraw.
+    fn hide_answer_tail(&mut self) {
         self.tail.erase();
         self.is_tail_stale = !self.answer.is_empty();
     }
@@ -318,15 +320,15 @@ impl TurnRenderer {
         self.streamed.clear();
     }
 
-    /// Ends a message of the model. Shows its text if it stands next to tool calls, and so is not
-    /// the answer, unless it was shown while it streamed.
+    /// Ends the line of a model's message. If the message has tool calls, its text is not the
+    /// answer of the turn, so the text is shown here unless it was shown while it streamed.
     fn show_message_end(&mut self, message: &Message) {
         if message.role != Role::Assistant {
             return;
         }
         self.waiting.stop_wait_line();
         self.flush_answer();
-        // End the line, so that steering typed later begins on a new one.
+        // End the line, so that a text that the user types next begins on a new line.
         self.end_line();
         let text = message.joined_text();
         if self.trace.is_none()
@@ -353,7 +355,7 @@ impl TurnRenderer {
     /// Prints a complete line, after ending the streamed text.
     fn show_line(&mut self, line: String) {
         self.waiting.hide_wait_line();
-        self.hide_tail();
+        self.hide_answer_tail();
         self.end_line();
         say_line(line);
     }
@@ -366,7 +368,7 @@ impl TurnRenderer {
             self.waiting.hide_wait_line();
             self.is_tail_stale = false;
             let rows = self.answer.end_stream(columns);
-            if !self.tail.keep_common_rows(&rows) {
+            if !self.tail.make_drawing_permanent(&rows) {
                 self.tail.erase();
                 print_rows(&rows);
             }
@@ -398,7 +400,7 @@ impl TurnRenderer {
         match summary.stop {
             StopReason::Done if self.hides_answer => {}
             StopReason::Done => {
-                let rest = remaining_output(output, &self.streamed);
+                let rest = find_unshown_output(output, &self.streamed);
                 if !rest.trim().is_empty() {
                     self.print_answer_text(rest);
                 }
@@ -411,13 +413,13 @@ impl TurnRenderer {
                 // An answer that is complete and only could not be saved to the session still goes
                 // to standard output.
                 if let Some(answer) = unsaved_answer(output).filter(|_| !self.hides_answer) {
-                    let rest = remaining_output(answer, &self.streamed);
+                    let rest = find_unshown_output(answer, &self.streamed);
                     if !rest.trim().is_empty() {
                         self.print_answer_text(rest);
                     }
                     self.streamed = answer.to_owned();
                 }
-                let begun = partial_answer(output);
+                let begun = unfinished_answer(output);
                 if self.streamed.is_empty() && !begun.trim().is_empty() {
                     say_line(printable_prose(begun.trim_end()));
                 }
@@ -432,7 +434,8 @@ impl TurnRenderer {
         say_line(self.turn_summary_line(summary));
     }
 
-    /// Formats the cost of the turn; `None` for an unpriced script, which costs nothing.
+    /// Formats the cost of the turn. `None` if the replies are scripted and no price is known,
+    /// because such a turn costs nothing.
     fn turn_cost(&self, summary: &TurnSummary) -> Option<String> {
         let is_unknown = summary.unpriced_tokens > 0 && summary.cost_usd <= 0.0;
         super::format_cost(summary).filter(|_| !is_unknown || !self.is_scripted)
@@ -442,13 +445,13 @@ impl TurnRenderer {
         let mut words = vec![
             format_count(u64::from(summary.steps), "step"),
             format_count(u64::from(summary.tool_calls), "tool call"),
-            super::format_tokens(&summary.usage),
+            super::format_token_usage(&summary.usage),
         ];
         words.extend(self.turn_cost(summary));
         words.push(format_millis(summary.duration_ms));
         // A trace prints its own summary of the hooks.
         if self.trace.is_none() {
-            words.extend(self.hooks.summary_text());
+            words.extend(self.hooks.format_summary());
         }
         let line = style_text(DIM, words.join(" · "));
         match summary.stop {

@@ -7,7 +7,7 @@ use super::super::terminal::terminal_columns;
 use super::wrap::text_width;
 use super::{DIM, one_line, put_line, style_text};
 
-/// Interval at which the line is redrawn.
+/// Interval at which the line that shows a wait is redrawn.
 pub(in super::super) const TICK: Duration = Duration::from_millis(120);
 
 /// Time without output before the line appears, so that it does not appear for short waits.
@@ -29,7 +29,7 @@ const MAX_COLUMNS: usize = 160;
 const MIN_OUTPUT_COLUMNS: usize = 12;
 
 /// Current wait, if any, and the line that shows it. Only
-/// [`redraw_wait_line_on_tick`](Self::redraw_wait_line_on_tick) draws the line, so other output is
+/// [`redraw_on_tick`](Self::redraw_on_tick) draws the line, so other output is
 /// safe after [`hide_wait_line`](Self::hide_wait_line).
 ///
 /// `indicatif` is not used, because its lines fill the width of the terminal, so that the `^C` that
@@ -58,7 +58,7 @@ impl WaitLine {
         }
     }
 
-    /// Whether a wait is running, so that a later tick draws the line.
+    /// Whether a wait is in progress, whose line a later tick draws.
     pub(super) fn is_waiting(&self) -> bool {
         self.since.is_some()
     }
@@ -68,16 +68,16 @@ impl WaitLine {
         self.since = None;
     }
 
-    /// Removes the line from the screen; the next tick redraws it.
+    /// Removes the line from the screen until the next periodic redraw.
     pub(super) fn hide_wait_line(&mut self) {
         if std::mem::take(&mut self.is_shown) {
-            erase_line();
+            erase_wait_line();
         }
     }
 
-    /// Draws the line, and after its text as much of `output`, the last line of a command's output,
-    /// as fits.
-    pub(super) fn redraw_wait_line_on_tick(&mut self, output: &str) {
+    /// Draws the line that shows what is awaited and for how long, and after it as much of
+    /// `output`, the last line of a command's output, as fits.
+    pub(super) fn redraw_on_tick(&mut self, output: &str) {
         let Some((what, since)) = &self.since else {
             return;
         };
@@ -92,8 +92,8 @@ impl WaitLine {
             one_line(what, WIDTH),
             waited.as_secs()
         );
-        text.push_str(&fit_command_output(output, text_width(&text)));
-        erase_line();
+        text.push_str(&truncate_command_output(output, text_width(&text)));
+        erase_wait_line();
         put_line(style_text(DIM, text));
         self.is_shown = true;
     }
@@ -101,7 +101,7 @@ impl WaitLine {
 
 /// Returns the last line of a command's output, truncated to fit after `n_before` columns of text;
 /// empty if too little fits.
-fn fit_command_output(output: &str, n_before: usize) -> String {
+fn truncate_command_output(output: &str, n_before: usize) -> String {
     let columns = terminal_columns(std::io::stderr())
         .unwrap_or(WIDTH)
         .min(MAX_COLUMNS);
@@ -123,6 +123,6 @@ fn fit_command_output(output: &str, n_before: usize) -> String {
 
 /// Erases the line. Writes directly to standard error, because `anstream` strips this sequence like
 /// a color if `NO_COLOR` is set.
-fn erase_line() {
+fn erase_wait_line() {
     let _ = std::io::stderr().write_all(ERASE.as_bytes());
 }

@@ -71,25 +71,25 @@ fn escape_sequence_length(text: &str) -> usize {
 }
 
 /// Returns the visible characters of a line, with the width of each in columns.
-fn visible_characters(line: &str) -> impl Iterator<Item = (char, usize)> {
+fn list_visible_characters(line: &str) -> impl Iterator<Item = (char, usize)> {
     line_parts(line).filter_map(|part| Some((part.text.chars().next()?, part.width?)))
 }
 
 /// Returns the width of a text on a terminal, in columns.
 pub(in super::super) fn text_width(text: &str) -> usize {
-    visible_characters(text).map(|(_, width)| width).sum()
+    list_visible_characters(text).map(|(_, width)| width).sum()
 }
 
 /// Returns the prefix of the continuation rows of a line: its leading `│` marks and blanks, then
 /// spaces up to the column in which the text begins.
 fn continuation_margin(line: &str, columns: usize) -> String {
     let is_mark = |character: &char| matches!(character, ' ' | '│');
-    let marks: String = visible_characters(line)
+    let marks: String = list_visible_characters(line)
         .map(|(c, _)| c)
         .take_while(is_mark)
         .collect();
     let (mut at, mut n_blanks, mut column) = (0, 0, None);
-    for (character, width) in visible_characters(line) {
+    for (character, width) in list_visible_characters(line) {
         if character == ' ' {
             n_blanks += 1;
         } else {

@@ -6,7 +6,7 @@ use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render::changes::{ShownFileChange, change_lines};
 use super::super::render::{self, BOLD, answer_line, format_count, one_line, style_text};
 use super::args::SessionDiffArgs;
-use rind_lib::checkpoint::{ChangeRecord, CheckpointReader, RecordEnd};
+use rind_lib::checkpoint::{ChangeRecord, ChangeRecordEnd, CheckpointReader};
 use rind_lib::paths::Paths;
 use rind_lib::session::SessionStore;
 
@@ -15,7 +15,7 @@ const MAX_ROWS: usize = 200;
 
 pub(super) fn show_turn_diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_in(&args.session, &paths.workspace)?;
+    let id = store.resolve_in_workspace(&args.session, &paths.workspace)?;
     let reader = CheckpointReader::open(&store.folder_of(&id)?)?;
     let turns = reader.turns();
     let Some(turn) = args.turn.or(turns.last().copied()) else {
@@ -36,7 +36,7 @@ pub(super) fn show_turn_diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::R
     }
     let changes = reader.turn_changes(turn);
     if args.json {
-        let calls: Vec<&ChangeRecord> = reader.records(turn).collect();
+        let calls: Vec<&ChangeRecord> = reader.records_of_turn(turn).collect();
         render::print_json(
             &json!({"session": id, "turn": turn, "changes": changes, "calls": calls}),
         )?;
@@ -59,11 +59,14 @@ pub(super) fn show_turn_diff(paths: &Paths, args: &SessionDiffArgs) -> anyhow::R
             answer_line(style_text(line.style, line.text));
         }
     }
-    reader.records(turn).for_each(warn_about_unknown_changes);
+    reader
+        .records_of_turn(turn)
+        .for_each(warn_about_unknown_changes);
     Ok(ExitStatus::Done)
 }
 
-/// Warns if the changes of a call are unknown, incomplete, or possibly those of another program.
+/// Warns if the file changes of a tool call are unknown, incomplete, or possibly those of another
+/// program.
 fn warn_about_unknown_changes(record: &ChangeRecord) {
     let tool = one_line(&record.tool, 64);
     if let Some(why) = &record.unknown {
@@ -71,16 +74,16 @@ fn warn_about_unknown_changes(record: &ChangeRecord) {
     }
     for left_out in &record.left_out {
         render::print_note(&format!(
-            "{tool}: {} not saved before the call: {}",
+            "no copy of {} was saved before the call of {tool}: {}",
             format_count(left_out.count as u64, "file"),
-            left_out.why.in_words()
+            left_out.why.describe_reason()
         ));
     }
     match record.end {
         None => render::print_warning(&format!("{tool} has not ended, or was interrupted")),
-        Some(RecordEnd::Interrupted) => render::print_warning(&format!(
-            "{tool} was interrupted: some of these changes may be another program's"
+        Some(ChangeRecordEnd::Interrupted) => render::print_warning(&format!(
+            "{tool} was interrupted: another program may have made some of these changes"
         )),
-        Some(RecordEnd::Done | RecordEnd::Void) => {}
+        Some(ChangeRecordEnd::Done | ChangeRecordEnd::Void) => {}
     }
 }

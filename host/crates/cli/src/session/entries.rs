@@ -24,12 +24,12 @@ pub(super) async fn print_entries(
     args: &SessionEntriesArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_any(&args.session, &paths.workspace)?;
+    let id = store.resolve_any_session(&args.session, &paths.workspace)?;
     if !args.follow {
         print_entries_after(&store.read_lines(&id)?, args.after)?;
         return Ok(ExitStatus::Done);
     }
-    let mut tail = store.tail(&id)?;
+    let mut tail = store.open_session_tail(&id)?;
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     loop {

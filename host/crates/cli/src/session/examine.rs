@@ -21,10 +21,10 @@ pub(super) fn examine_sessions(
     let store = SessionStore::new(paths.sessions());
     let all = store.ids()?;
     let ids = match &args.session {
-        // Accept full ids first: a damaged session may be missing from the list that `resolve_in`
-        // searches.
+        // Accept full ids first: a damaged session may be missing from the list that
+        // `resolve_in_workspace` searches.
         Some(id) if all.contains(id) => vec![id.clone()],
-        Some(wanted) => vec![store.resolve_in(wanted, &paths.workspace)?],
+        Some(wanted) => vec![store.resolve_in_workspace(wanted, &paths.workspace)?],
         None => all,
     };
     let (mut is_sound, mut found) = (true, Vec::new());
@@ -37,7 +37,7 @@ pub(super) fn examine_sessions(
                 Err(error) => {
                     is_sound = false;
                     let error = anyhow::Error::new(error);
-                    render::print_error(&error.context(format!("session {id} is not repaired")));
+                    render::print_error(&error.context(format!("cannot repair session {id}")));
                 }
             }
         }

@@ -28,7 +28,7 @@ pub(super) fn write_session_export(
     args: &SessionExportArgs,
 ) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_in(&args.session, &paths.workspace)?;
+    let id = store.resolve_in_workspace(&args.session, &paths.workspace)?;
     let to = args.output.as_deref();
     match args.format {
         SessionCopyFormat::Jsonl => {
@@ -114,12 +114,16 @@ fn session_views(store: &SessionStore, id: &str) -> anyhow::Result<Vec<SessionVi
         if views.len() > MAX_AGENTS {
             let n_left = ahead.len() as u64 + 1;
             let text = render::format_count(n_left, "subagent");
-            render::print_warning(&format!("{text} and its subagents are not exported"));
+            render::print_warning(&format!(
+                "{text}, with the subagents below, left out: an export has at most {MAX_AGENTS} subagents"
+            ));
             break;
         }
         match store.read_lines(&agent) {
             Ok(reading) => views.push(SessionView::new(&agent, &reading)),
-            Err(error) => render::print_warning(&format!("{agent} is not exported: {error}")),
+            Err(error) => render::print_warning(&format!(
+                "the conversation of {agent} is not exported: {error}"
+            )),
         }
         let mut below = store.session_agent_ids(&agent).unwrap_or_default();
         below.reverse();

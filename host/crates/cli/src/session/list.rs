@@ -52,7 +52,7 @@ pub(super) fn list_sessions(paths: &Paths, args: &SessionListArgs) -> anyhow::Re
         _ if n_found > rows.len() => {
             let n_left = (n_found - rows.len()) as u64;
             render::print_note(&format!(
-                "{} left out; raise --limit",
+                "{} not shown; raise --limit to see more",
                 format_count(n_left, "session")
             ));
         }

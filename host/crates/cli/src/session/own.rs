@@ -12,14 +12,14 @@ use super::args::{
     SessionForkArgs, SessionGcArgs, SessionImportArgs, SessionRenameArgs, SessionRmArgs,
 };
 use rind_lib::paths::Paths;
-use rind_lib::session::{SessionSpec, SessionStore, import_session, surplus_sessions};
+use rind_lib::session::{SessionSpec, SessionStore, import_session, sessions_to_remove};
 use serde_json::json;
 use std::collections::HashSet;
 
 /// Maximum length of a title in a question, in characters.
 const WIDTH: usize = 80;
 
-fn store(paths: &Paths) -> SessionStore {
+fn open_session_store(paths: &Paths) -> SessionStore {
     SessionStore::new(paths.sessions())
 }
 
@@ -27,22 +27,22 @@ pub(super) fn import_session_file(
     paths: &Paths,
     args: &SessionImportArgs,
 ) -> anyhow::Result<ExitStatus> {
-    let imported = import_session(&store(paths), &args.file, args.id.as_deref())?;
+    let imported = import_session(&open_session_store(paths), &args.file, args.id.as_deref())?;
     imported
         .notices
         .iter()
         .for_each(|text| render::print_warning(text));
     answer_line(one_line(&imported.id, 96));
     render::print_note(&format!(
-        "imported; to view it: rind session show {0}; to continue: rind run --resume {0}",
+        "the session was imported; to view it: rind session show {0}; to continue: rind run --resume {0}",
         imported.id
     ));
     Ok(ExitStatus::Done)
 }
 
 pub(super) fn fork_session(paths: &Paths, args: &SessionForkArgs) -> anyhow::Result<ExitStatus> {
-    let store = store(paths);
-    let id = store.resolve_in(&args.session, &paths.workspace)?;
+    let store = open_session_store(paths);
+    let id = store.resolve_in_workspace(&args.session, &paths.workspace)?;
     let until = match &args.at {
         None => None,
         Some(at) => {
@@ -58,7 +58,7 @@ pub(super) fn fork_session(paths: &Paths, args: &SessionForkArgs) -> anyhow::Res
             Some(found.entry.id)
         }
     };
-    let about = store.workspace_and_model(&id)?;
+    let about = store.read_workspace_and_model(&id)?;
     let spec = SessionSpec {
         workspace: about.workspace,
         provider: about.provider,
@@ -80,8 +80,8 @@ pub(super) fn rename_session(
     if args.title.trim().is_empty() {
         bail_usage!("the title is empty; pass a few words");
     }
-    let store = store(paths);
-    let id = store.resolve_in(&args.session, &paths.workspace)?;
+    let store = open_session_store(paths);
+    let id = store.resolve_in_workspace(&args.session, &paths.workspace)?;
     let title = store.rename(&id, &args.title)?;
     render::print_note(&format!("session {id} is called {}", one_line(&title, 240)));
     Ok(ExitStatus::Done)
@@ -91,15 +91,15 @@ pub(super) async fn remove_named_sessions(
     paths: &Paths,
     args: &SessionRmArgs,
 ) -> anyhow::Result<ExitStatus> {
-    let store = store(paths);
+    let store = open_session_store(paths);
     let all = store.ids()?;
     let mut ids = Vec::new();
     for wanted in &args.sessions {
-        // Accept full ids first: a damaged session may be missing from the list that `resolve_in`
-        // searches.
+        // Accept full ids first: a damaged session may be missing from the list that
+        // `resolve_in_workspace` searches.
         let id = match all.contains(wanted) {
             true => wanted.clone(),
-            false => store.resolve_in(wanted, &paths.workspace)?,
+            false => store.resolve_in_workspace(wanted, &paths.workspace)?,
         };
         if !ids.contains(&id) {
             ids.push(id);
@@ -120,9 +120,9 @@ pub(super) async fn remove_named_sessions(
         };
         let rows = ids.iter().map(|id| {
             QuestionLine::new("  ")
-                .with_foreign_text(BOLD, id)
+                .with_escaped_text(BOLD, id)
                 .with_text(" ")
-                .with_foreign_text(DIM, &title(id))
+                .with_escaped_text(DIM, &title(id))
         });
         let n_ids = ids.len() as u64;
         let head = QuestionLine::new("")
@@ -166,11 +166,11 @@ pub(super) fn remove_old_sessions(
     paths: &Paths,
     args: &SessionGcArgs,
 ) -> anyhow::Result<ExitStatus> {
-    let store = store(paths);
+    let store = open_session_store(paths);
     let all = store.list_session_uses()?;
     let now = rind_lib::clock::now_ms();
     let before = args.older_than.map(|age| now.saturating_sub(age));
-    let found = surplus_sessions(&all, before, args.max_size);
+    let found = sessions_to_remove(&all, before, args.max_size);
     let logs = match before.filter(|_| args.audit_logs) {
         Some(before) => {
             let mut kept = session_ids(&store)?;
@@ -181,7 +181,8 @@ pub(super) fn remove_old_sessions(
         }
         None => None,
     };
-    let sum = |all: &[rind_lib::session::SessionUse]| all.iter().map(|own| own.bytes).sum::<u64>();
+    let sum =
+        |all: &[rind_lib::session::SessionUsage]| all.iter().map(|own| own.bytes).sum::<u64>();
     if args.json {
         let found: Vec<_> = found
             .iter()

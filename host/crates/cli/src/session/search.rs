@@ -6,7 +6,7 @@ use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render::{self, BOLD, DIM, WARN, answer_line, one_line, style_text};
 use super::args::SessionSearchArgs;
 use rind_lib::paths::Paths;
-use rind_lib::session::{Found, SearchMatch, SearchText, SessionStore, search_sessions};
+use rind_lib::session::{SearchMatch, SearchReport, SearchText, SessionStore, search_sessions};
 
 pub(super) fn print_session_search(
     paths: &Paths,
@@ -23,15 +23,15 @@ pub(super) fn print_session_search(
         &wanted,
         &mut |found| {
             match found {
-                Found::Notice(text) => {
+                SearchReport::Notice(text) => {
                     is_partial = true;
                     render::print_warning(&text);
                 }
-                Found::Hit(_) if n_hits == args.limit => {
+                SearchReport::Hit(_) if n_hits == args.limit => {
                     n_hits += 1;
                     return ControlFlow::Break(());
                 }
-                Found::Hit(hit) => {
+                SearchReport::Hit(hit) => {
                     n_hits += 1;
                     match args.json {
                         true => hits.push(hit),

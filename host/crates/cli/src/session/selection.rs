@@ -18,8 +18,8 @@ pub(super) fn select_turn_step(mut turn: TurnView, step: u32) -> Option<TurnView
     turn.items.retain(|view| {
         current = request_step_number(view).unwrap_or(current);
         let own = match &view.item {
-            // Hooks decide before the request of their step is recorded, so use the step in the
-            // decision.
+            // Use the step number in a hook's decision, because hooks decide on a request before
+            // the entry of that request is recorded.
             Item::Decision(decision) if decision.step > 0 => decision.step,
             _ => current,
         };

@@ -15,7 +15,7 @@ const MAX_SHOWN_BYTES: usize = 4_000;
 
 pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Result<ExitStatus> {
     let store = SessionStore::new(paths.sessions());
-    let id = store.resolve_any(&args.session, &paths.workspace)?;
+    let id = store.resolve_any_session(&args.session, &paths.workspace)?;
     let reading = store.read_lines(&id)?;
     if let Some(line) = args.entry {
         let entry = reading.entries.iter().find(|own| own.line == line);
@@ -73,7 +73,11 @@ pub(super) fn show_session(paths: &Paths, args: &SessionShowArgs) -> anyhow::Res
         return Ok(ExitStatus::Done);
     }
     if let Some(file) = &args.html {
-        write_export_text(Some(file), &id, &rind_serve::session_file(&view))?;
+        write_export_text(
+            Some(file),
+            &id,
+            &rind_serve::render_session_page_file(&view),
+        )?;
         return Ok(ExitStatus::Done);
     }
     view.notices

@@ -27,7 +27,7 @@ use rind_package::place;
 use rind_package::signature::{self, InstallConfig, SignatureSubject};
 use rind_package::skill::{
     CandidateBundle, FetchedSkills, LockedSkill, SkillCandidate, SkillChange, SkillStore,
-    fetch_skills, find_candidates, read_skill_bundle,
+    fetch_skills, find_skill_candidates, read_skill_bundle,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -73,11 +73,11 @@ pub(super) struct PreparedSkillInstall {
     pub(super) change: SkillChange,
 }
 
-pub(super) async fn run_install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_skill_install(args: SkillInstallArgs) -> anyhow::Result<ExitStatus> {
     let setup = read_user_setup()?;
     let (paths, keys) = (&setup.paths, setup.config.section::<InstallConfig>()?);
     let fetched = fetch_skills(&args.source, args.rev.as_deref()).await?;
-    let found = find_candidates(&fetched.tree).await?;
+    let found = find_skill_candidates(&fetched.tree).await?;
     for index in &found.indexes {
         render::print_note(&format!(
             "{index} is treated as a table of contents of the skills below it, not as a skill"
@@ -154,7 +154,7 @@ fn choose_candidates(
     // Mention the commit: the user may see uncommitted files, but only committed ones are read.
     let among = fetched.commit.iter().map(|commit| {
         let short = commit.get(..12).unwrap_or(commit);
-        format!(" among what is committed at {short}")
+        format!(" in the commit {short}")
     });
     let among: String = among.collect();
     let list = || {
@@ -205,7 +205,10 @@ fn choose_candidates(
     }
     if let Some(name) = &args.name {
         let [one] = chosen.as_mut_slice() else {
-            bail_usage!("--name is for one skill, and {} are chosen", chosen.len());
+            bail_usage!(
+                "--name can name only one skill, but {} are chosen; choose one with --skill",
+                chosen.len()
+            );
         };
         one.name.clone_from(name);
     }
@@ -233,7 +236,8 @@ fn choose_candidates(
     Ok((chosen, told))
 }
 
-/// Skills, tools and plugins of a session in this folder, against which a new skill is checked.
+/// Skills, tools and plugins that a session in this folder would have, against which a new skill is
+/// checked.
 struct SkillCheckContext {
     skills: Skills,
     surroundings: Option<SkillEnvironment>,
@@ -246,7 +250,9 @@ impl SkillCheckContext {
         let (skills, surroundings) = match look {
             Ok((skills, surroundings)) => (skills, Some(surroundings)),
             Err(error) => {
-                render::print_warning(&format!("tools and plugins are not checked: {error:#}"));
+                render::print_warning(&format!(
+                    "cannot check whether the tools and plugins that a skill names exist: {error:#}"
+                ));
                 (find_skills_without_plugins().await, None)
             }
         };
@@ -289,8 +295,8 @@ async fn prepare_install(
         bytes: fetched.bytes.as_deref(),
         lock_file: LockedSkill::FILE_NAME,
         how_to_pack: "make an archive of it, `tar -czf NAME.tar.gz NAME`, and sign that with `minisign -S -m NAME.tar.gz`".to_owned(),
-        how_to_sign: fetched.how_to_sign(),
-        signature: &|| fetched.signature(),
+        how_to_sign: fetched.signing_advice(),
+        signature: &|| fetched.read_signature(),
     };
     let signer = signature::check_signature(keys, store.pinned_key(&name), &subject)?;
     let within = Some(candidate.at.join("/")).filter(|within| !within.is_empty());
@@ -319,7 +325,7 @@ async fn prepare_install(
     })
 }
 
-/// Parses a skill as a session would, and checks a copy of it in a temporary folder.
+/// Parses a skill as a session would, and checks a copy of the skill's files in a temporary folder.
 fn check_bundle(
     name: &str,
     bundle: &CandidateBundle,

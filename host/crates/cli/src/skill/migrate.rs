@@ -12,12 +12,13 @@ use clap::{Args as ClapArgs, ValueEnum};
 use super::super::environment::read_user_setup;
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::render;
-use super::skills_at_path;
+use super::discover_skills_at_path;
 use rind_lib::grant::Trust;
 use rind_lib::skill::{
-    FILE, FOLDER, FORMAT, SIDE_FILE, SkillFile, Source, read_content, to_open_format, to_v1_format,
+    FILE, FOLDER, FORMAT, SIDE_FILE, SkillFile, Source, read_skill_content, to_agent_skills_format,
+    to_v1_format,
 };
-use rind_operator::skills::installed_skills;
+use rind_operator::skills::list_installed_skills;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum SkillMigrateFormat {
@@ -48,14 +49,14 @@ pub(in super::super) struct SkillMigrateArgs {
 pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus> {
     let path = &args.path;
     let shown = path.display();
-    let skills = skills_at_path(path);
+    let skills = discover_skills_at_path(path);
     let good = skills
         .iter()
         .map(|skill| (&skill.id, &skill.file, skill.is_flat));
-    let bad = skills.unusable().iter();
+    let bad = skills.unusable_skills().iter();
     let mut all = good.chain(bad.map(|one| (&one.id, &one.file, !is_bundle_file(&one.file))));
     let (Some((folder, file, is_flat)), None) = (all.next(), all.next()) else {
-        match skills.iter().len() + skills.unusable().len() {
+        match skills.iter().len() + skills.unusable_skills().len() {
             0 => bail_usage!("there is no skill in {shown}"),
             n => bail_usage!("{shown} has {n} skills; name the folder or file of one"),
         }
@@ -84,7 +85,7 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
     let about = || format!("{} is not migrated", file.display());
     let (text, lost) = match args.to {
         SkillMigrateFormat::V1 => (to_v1_format(&skill).with_context(about)?, Vec::new()),
-        SkillMigrateFormat::Open => to_open_format(&skill).with_context(about)?,
+        SkillMigrateFormat::Open => to_agent_skills_format(&skill).with_context(about)?,
     };
     let before = String::from_utf8_lossy(&original);
     let is_same = before == text && side.is_none();
@@ -145,10 +146,11 @@ pub(super) fn run_migrate(args: &SkillMigrateArgs) -> anyhow::Result<ExitStatus>
     Ok(ExitStatus::Done)
 }
 
-/// Reads a file with the checks of a session. If `follows` is true, the file may be a symlink.
+/// Reads a skill's file with the checks that a session applies. If `follows` is true, the file may
+/// be a symlink.
 fn read_original_skill(file: &Path, follows: bool) -> anyhow::Result<Option<Vec<u8>>> {
     let read =
-        read_content(file, follows, None).map_err(|why| anyhow!("{}: {why}", file.display()));
+        read_skill_content(file, follows, None).map_err(|why| anyhow!("{}: {why}", file.display()));
     Ok(read?.map(Cow::into_owned))
 }
 
@@ -156,7 +158,7 @@ fn is_installed_skill_file(file: &Path) -> anyhow::Result<bool> {
     let setup = read_user_setup()?;
     let real = |path: &Path| path.canonicalize().ok();
     let own = file.parent().and_then(real);
-    let all = installed_skills(&setup, &setup.paths.config.join(FOLDER));
+    let all = list_installed_skills(&setup, &setup.paths.config.join(FOLDER));
     Ok(own.is_some() && all.iter().any(|one| real(&one.folder) == own))
 }
 

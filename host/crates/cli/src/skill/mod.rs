@@ -25,7 +25,7 @@ use rind_lib::config::Config;
 use rind_lib::plugin::load::PluginSet;
 use rind_lib::skill::{
     self, Diagnostic, Severity, Skill, SkillCatalogue, SkillEnvironment, SkillRoot, Skills, Source,
-    catalogue_budget_chars,
+    compute_catalogue_budget,
 };
 use rind_operator::machine::OperatorMachine;
 use rind_operator::setup::OperatorSetup;
@@ -103,11 +103,11 @@ pub(super) async fn run_skill(command: SkillCommand) -> anyhow::Result<ExitStatu
         SkillCommand::Show(args) => show_skill(args).await,
         SkillCommand::Check(args) => check_skills(args).await,
         SkillCommand::New(args) => new::create_skill(&args).await,
-        SkillCommand::Install(args) => install::run_install(args).await,
+        SkillCommand::Install(args) => install::run_skill_install(args).await,
         SkillCommand::Remove(args) => remove::run_remove(args).await,
         SkillCommand::Migrate(args) => migrate::run_migrate(&args),
         SkillCommand::Test(args) => test::test_skills(args).await,
-        SkillCommand::Derive(args) => derive::run_derive(&args).await,
+        SkillCommand::Derive(args) => derive::run_skill_derive(&args).await,
     }
 }
 
@@ -163,12 +163,12 @@ async fn find_skills_and_surroundings(
 /// shadow.
 fn skill_files_shadowed_by(skills: &Skills, name: &str) -> Vec<PathBuf> {
     let others = skills
-        .places()
+        .skill_locations()
         .filter(|(id, _, source)| skill::key(id) == skill::key(name) && **source != Source::User);
     others.map(|(_, file, _)| file.to_owned()).collect()
 }
 
-fn skills_at_path(path: &Path) -> Skills {
+fn discover_skills_at_path(path: &Path) -> Skills {
     discover_skills(&[SkillRoot::new(Source::Local, path.to_owned())])
 }
 
@@ -180,14 +180,16 @@ fn parse_path_argument(word: &str) -> Option<&Path> {
 
 async fn list_skills(args: SkillListArgs) -> anyhow::Result<ExitStatus> {
     let (skills, _) = find_skills(&args.plugins).await?;
-    let catalogue = skills.catalogue(catalogue_budget_chars(SHOWN_CONTEXT_TOKENS));
+    let catalogue = skills.catalogue(compute_catalogue_budget(SHOWN_CONTEXT_TOKENS));
     if args.json {
         render::print_json(&skills_json(&skills, &catalogue))?;
     } else {
         render::skills::list_skills(&skills, &catalogue, SHOWN_CONTEXT_TOKENS);
         render::skill_install::print_missing_skills(&find_missing_skills()?);
     }
-    Ok(ExitStatus::from_success(skills.unusable().is_empty()))
+    Ok(ExitStatus::from_success(
+        skills.unusable_skills().is_empty(),
+    ))
 }
 
 /// Returns the names of installed skills whose folders no longer exist.
@@ -211,14 +213,14 @@ fn skills_json(skills: &Skills, catalogue: &SkillCatalogue) -> serde_json::Value
         .map(|skill| json!({"skill": **skill, "catalogue_chars": Skills::catalogue_line_chars(skill)}))
         .collect();
     let shadowed: Vec<_> = skills
-        .shadowed()
+        .shadowed_skills()
         .iter()
         .map(|one| json!({"skill": *one.skill, "shadowed_by": one.shadowed_by, "is_identical": one.is_identical}))
         .collect();
     json!({
         "skills": all,
         "shadowed": shadowed,
-        "unusable": skills.unusable(),
+        "unusable": skills.unusable_skills(),
         "catalogue": {"chars": catalogue.text.chars().count(), "skills": catalogue.n_skills, "cut": catalogue.n_cut},
         "hash": skills.hash(),
     })
@@ -226,7 +228,7 @@ fn skills_json(skills: &Skills, catalogue: &SkillCatalogue) -> serde_json::Value
 
 async fn show_skill(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
     let skills = match parse_path_argument(&args.skill) {
-        Some(path) => skills_at_path(path),
+        Some(path) => discover_skills_at_path(path),
         None => find_skills(&args.plugins).await?.0,
     };
     let one = match parse_path_argument(&args.skill) {
@@ -259,7 +261,7 @@ async fn show_skill(args: SkillShowArgs) -> anyhow::Result<ExitStatus> {
 /// `skills` then comes from that path alone.
 fn find_unusable_skill<'a>(skills: &'a Skills, word: &str) -> Option<&'a skill::UnusableSkill> {
     let is_path = parse_path_argument(word).is_some();
-    let mut all = skills.unusable().iter();
+    let mut all = skills.unusable_skills().iter();
     all.find(|one| is_path || skill::key(&one.id) == skill::key(word))
 }
 
@@ -281,13 +283,13 @@ async fn check_skills(args: SkillCheckArgs) -> anyhow::Result<ExitStatus> {
     };
     let all_of = |skills: &Skills| {
         let good = skills.iter().map(|skill| checked(skill));
-        good.chain(skills.unusable().iter().map(refused))
+        good.chain(skills.unusable_skills().iter().map(refused))
             .collect::<Vec<_>>()
     };
     let mut results = Vec::new();
     for word in &args.skills {
         if let Some(path) = parse_path_argument(word) {
-            let here = all_of(&skills_at_path(path));
+            let here = all_of(&discover_skills_at_path(path));
             if here.is_empty() {
                 bail_usage!("there is no skill in {}", path.display());
             }

@@ -1,4 +1,4 @@
-//! `rind skill new`: writes a skill to start from.
+//! `rind skill new`: writes the file of a new skill, which the user then edits.
 
 use std::fs;
 use std::path::PathBuf;
@@ -47,7 +47,10 @@ pub(super) async fn create_skill(args: &SkillNewArgs) -> anyhow::Result<ExitStat
     }
     let mut taken = skill_names_in_use(&skills).into_iter();
     if let Some((_, other)) = taken.find(|(taken, _)| *taken == key(name)) {
-        bail_usage!("{} has the same name; choose another name", other.display());
+        bail_usage!(
+            "the skill {} already has this name; choose another name",
+            other.display()
+        );
     }
     if args.into.is_none() {
         for file in skill_files_shadowed_by(&find_skills_without_plugins().await, name) {

@@ -35,9 +35,9 @@ pub(super) fn preview_screen(all: &[PreparedSkillInstall], skills: &Path) -> Que
             "install {} into ",
             render::format_count(changes.len() as u64, "skill")
         ))
-        .with_foreign_text(BOLD, &skills.display().to_string());
+        .with_escaped_text(BOLD, &skills.display().to_string());
     let mut parts = vec![vec![head]];
-    parts.extend(changes.into_iter().map(preview_lines));
+    parts.extend(changes.into_iter().map(skill_install_preview_lines));
     QuestionScreen {
         parts,
         covers: vec![QuestionLine::new("  ").with_styled_text(
@@ -62,18 +62,18 @@ pub(super) fn report_lock_wait() {
 /// Prints the preview without asking.
 pub(super) fn print_preview(screen: &QuestionScreen) {
     let columns = terminal::terminal_columns(std::io::stderr()).unwrap_or(WIDE);
-    let rows = screen.all_rows(TerminalSize { columns, rows: 0 });
+    let rows = screen.build_all_rows(TerminalSize { columns, rows: 0 });
     rows.iter().for_each(render::say_line);
 }
 
-fn preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> {
+fn skill_install_preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> {
     let PreparedSkillInstall { skill, bundle, .. } = one;
     let mut lines = vec![
         QuestionLine::new("  ")
-            .with_foreign_text(BOLD, &one.name)
+            .with_escaped_text(BOLD, &one.name)
             .with_text(" from ")
-            .with_foreign_text(DIM, &one.locked.display_origin()),
-        QuestionLine::new("    ").with_foreign_text(DIM, &skill.description),
+            .with_escaped_text(DIM, &one.locked.display_origin()),
+        QuestionLine::new("    ").with_escaped_text(DIM, &skill.description),
     ];
     let mut row = |name: &str, value: String| {
         if !value.is_empty() {
@@ -81,7 +81,7 @@ fn preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> {
                 QuestionLine::new("    ")
                     .with_text(name)
                     .with_text(": ")
-                    .with_foreign_text(BOLD, &value),
+                    .with_escaped_text(BOLD, &value),
             );
         }
     };
@@ -144,7 +144,7 @@ fn preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> {
     let programs = bundle
         .files
         .iter()
-        .filter(|(names, bytes)| is_program(names, bytes));
+        .filter(|(names, bytes)| is_program_file(names, bytes));
     row(
         "scripts",
         join_names(programs.map(|(names, _)| names.join("/")).collect()),
@@ -187,7 +187,7 @@ fn preview_lines(one: &PreparedSkillInstall) -> Vec<QuestionLine> {
         lines.push(
             QuestionLine::new("    ")
                 .with_styled_text(style, mark)
-                .with_foreign_text(style, &text),
+                .with_escaped_text(style, &text),
         );
     }
     lines
@@ -205,7 +205,7 @@ fn join_names(mut names: Vec<String>) -> String {
 }
 
 /// Whether a file is executable code, judged by its folder, extension or first bytes.
-fn is_program(names: &[String], bytes: &[u8]) -> bool {
+fn is_program_file(names: &[String], bytes: &[u8]) -> bool {
     let last = names.last().map(String::as_str).unwrap_or_default();
     let ending = last
         .rsplit_once('.')

@@ -36,7 +36,7 @@ pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStat
         preview::report_lock_wait,
     )?;
     let name = &store.installed_name(name);
-    let place = store.skill_name_state(name);
+    let place = store.determine_skill_name_state(name);
     match &place {
         SkillNameState::Free => bail_usage!(
             "there is no skill `{shown}` in {}, and skills elsewhere are not removed by this command (`rind skill show {shown}` shows where it is)",
@@ -57,7 +57,7 @@ pub(super) async fn run_remove(args: SkillRemoveArgs) -> anyhow::Result<ExitStat
             let head = QuestionLine::new("")
                 .with_styled_text(WARN.bold(), "? ")
                 .with_text("remove ")
-                .with_foreign_text(BOLD, &shown)
+                .with_escaped_text(BOLD, &shown)
                 .with_text(", which was not installed");
             let screen = QuestionScreen {
                 parts: vec![vec![head]],

@@ -11,14 +11,14 @@ use super::super::case::{CaseReport, CaseReportFormat, parse_report};
 use super::super::environment::{find_paths, operator_environment};
 use super::super::exit_code::{ExitStatus, bail_usage};
 use super::super::{plugin, render};
-use super::{find_skills, find_unusable_skill, parse_path_argument, skills_at_path};
+use super::{discover_skills_at_path, find_skills, find_unusable_skill, parse_path_argument};
 use rind_cases::skill::{CommandsLookup, SkillRunner, SkillSuite};
 use rind_cases::suite::{CaseRun, CaseSelection};
 use rind_lib::config::Config;
 use rind_lib::skill::Skills;
-use rind_lib::tool::builtin::Confining;
+use rind_lib::tool::builtin::CommandConfinementMode;
 use rind_lib::tool::sandbox::{SandboxConfig, SandboxRequirement};
-use rind_operator::confinement::{find_confinement_with, own_folders, warn_commands_unconfined};
+use rind_operator::confinement::{find_confinement_with, rind_folders, warn_commands_unconfined};
 use rind_operator::machine::OperatorMachine;
 
 #[derive(Debug, ClapArgs)]
@@ -96,11 +96,11 @@ async fn find_suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
         let bundles = skills.iter().filter(|skill| !skill.is_flat);
         folders.extend(bundles.map(|skill| (skill.dir.clone(), skill.id.clone())));
         // Test shadowed skills too: no session uses them, but their cases are still valid.
-        let shadowed = skills.shadowed().iter().map(|one| &one.skill);
+        let shadowed = skills.shadowed_skills().iter().map(|one| &one.skill);
         let bundles = shadowed.filter(|skill| !skill.is_flat);
         folders.extend(bundles.map(|skill| (skill.dir.clone(), skill.id.clone())));
         // Include unusable skills: each of their cases reports why.
-        let unusable = skills.unusable().iter();
+        let unusable = skills.unusable_skills().iter();
         folders.extend(
             unusable.filter_map(|one| Some((one.file.parent()?.to_owned(), one.id.clone()))),
         );
@@ -119,8 +119,8 @@ async fn find_suites(args: &SkillTestArgs) -> anyhow::Result<Vec<SkillSuite>> {
     for word in &args.skills {
         match parse_path_argument(word) {
             Some(path) => {
-                let here = skills_at_path(path);
-                if here.is_empty() && here.unusable().is_empty() {
+                let here = discover_skills_at_path(path);
+                if here.is_empty() && here.unusable_skills().is_empty() {
                     bail_usage!("there is no skill in {}", path.display());
                 }
                 add(&here);
@@ -163,15 +163,15 @@ fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc
     } else {
         SandboxRequirement::Required
     });
-    let (environment, own) = (operator_environment(), own_folders(&find_paths(None)?));
+    let (environment, own) = (operator_environment(), rind_folders(&find_paths(None)?));
     let is_said = Arc::new(AtomicBool::new(false));
     Ok(Arc::new(move |paths| {
         let (environment, config, is_said) = (environment.clone(), config.clone(), is_said.clone());
-        let own = [own.clone(), own_folders(&paths)].concat();
+        let own = [own.clone(), rind_folders(&paths)].concat();
         Box::pin(async move {
             let found = find_confinement_with(&environment, &paths, config, &own).await;
             let found = found.map_err(|error| format!("{error:#}"))?;
-            let mut commands = found.commands_without_warning();
+            let mut commands = found.command_environment_without_warning();
             let Some(why) = found.refusal_reason().filter(|_| !is_off) else {
                 return Ok(commands);
             };
@@ -179,16 +179,16 @@ fn find_commands(config: &Config, may_be_unconfined: bool) -> anyhow::Result<Arc
                 if !is_said.swap(true, Ordering::Relaxed) {
                     warn_commands_unconfined(&environment, why);
                 }
-                Confining::Unconfined {
+                CommandConfinementMode::Unconfined {
                     why: why.to_owned(),
-                    keeper: environment.keeper(),
+                    keeper: environment.process_keeper(),
                 }
             } else {
                 let advice = match is_required {
                     true => "",
                     false => ". `rind skill test --unconfined` runs it with all your rights",
                 };
-                Confining::Refused(format!("{why}; see `rind doctor`{advice}"))
+                CommandConfinementMode::Refused(format!("{why}; see `rind doctor`{advice}"))
             };
             Ok(commands)
         })

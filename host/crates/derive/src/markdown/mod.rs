@@ -11,7 +11,7 @@ use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, Options, Parser, 
 use super::text::first_sentence;
 use writer::MarkdownWriter;
 
-/// Maximum length of the part of a model's text that is read, in bytes.
+/// Maximum number of bytes of a model's text that are read.
 const MAX_MODEL_BYTES: usize = 64 << 10;
 
 /// Enabled Markdown extensions. Tables must be parsed here because other Markdown readers parse
@@ -81,7 +81,8 @@ fn write_markdown(text: &str, kind: MarkdownBlockKind, limit: usize) -> (String,
 
 /// Returns the first sentence of documentation as one line of Markdown, of about `limit` bytes.
 pub(super) fn first_line(text: &str, kind: MarkdownBlockKind, limit: usize) -> String {
-    // `render_prose` ends only between blocks, so pass a limit that no sentence exceeds.
+    // `render_prose` truncates only between blocks. Therefore pass a limit that no first sentence
+    // exceeds; `sentence_line` then applies `limit`.
     let docs = render_prose(text, kind, 8 << 10);
     sentence_line(&docs, limit)
 }

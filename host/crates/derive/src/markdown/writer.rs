@@ -31,9 +31,9 @@ pub(super) struct MarkdownWriter {
     prefixes: Vec<&'static str>,
     /// Number of the next item of each open list, outermost first; `None` for a bullet list.
     lists: Vec<Option<u64>>,
-    /// Whether the next item is the first in its block.
+    /// Whether the next list item is the first in its block.
     is_first_item: bool,
-    /// Language and text so far of the open code block.
+    /// Language of the code block that is open, and its text so far.
     code: Option<(String, String)>,
     /// Byte offset in `out` at which the open link begins, and its URL.
     link: Option<(usize, String)>,

@@ -16,7 +16,7 @@ use super::schema;
 use super::text::{
     code_span, end_with_full_stop, fence_code, join_first_names, one_line, skill_slug,
 };
-use super::{MAX_LISTED, MAX_README_BYTES, n_more};
+use super::{MAX_LISTED, MAX_README_BYTES, n_unlisted_items};
 pub use package::PluginPackage;
 use package::{PackagedCommand, ToolCallExample};
 use rind_lib::message::{EffectClass, ToolSpec};
@@ -46,7 +46,7 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
         tools
             .take(MAX_LISTED)
             .for_each(|tool| body.push_str(&format_tool_line(tool)));
-        if let Some(n) = n_more(package.tools.len()) {
+        if let Some(n) = n_unlisted_items(package.tools.len()) {
             body.push_str(&format!("- and {n} more\n"));
         }
         body.push_str(
@@ -100,7 +100,7 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
         name: skill_slug(name).unwrap_or_else(|| "plugin".to_owned()),
         package: name.clone(),
         version: Some(package.version.clone()),
-        description: plugin_description(package),
+        description: format_plugin_description(package),
         side_effects: package.side_effects.clone(),
         library_depends: vec![name.clone()],
         title: format!("Plugin {name} {}", package.version),
@@ -112,7 +112,7 @@ pub(crate) fn draft_plugin_skill(package: &PluginPackage) -> SkillDraft {
 
 /// Returns the description for the catalogue: the purpose of the plugin, and when a model should
 /// read the skill.
-fn plugin_description(package: &PluginPackage) -> String {
+fn format_plugin_description(package: &PluginPackage) -> String {
     let what = end_with_full_stop(&rind_lib::text::clean_line(&package.description, 600));
     let names: Vec<&str> = package
         .tools

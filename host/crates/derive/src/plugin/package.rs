@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::hooks;
 use rind_cases::file::{CaseFile, PluginCase};
-use rind_lib::grant::{Granted, SideEffect, combined_risk, describe_capability};
+use rind_lib::grant::{Granted, SideEffect, describe_capability, describe_combined_risk};
 use rind_lib::message::ToolSpec;
 use rind_lib::plugin::commands::CommandSpec;
 use rind_lib::plugin::inspect::inspect;
@@ -31,9 +31,9 @@ pub struct PluginPackage {
     pub(super) prompts: Vec<String>,
     /// Directories of the skills that the plugin contains.
     pub(super) skills: Vec<String>,
-    /// Descriptions of the requested permissions. `together` describes what a dangerous combination
-    /// of them allows, if there is one.
+    /// Descriptions of the requested permissions.
     pub(super) permissions: Vec<String>,
+    /// Description of what the permissions allow in combination, if the combination is dangerous.
     pub(super) together: Option<String>,
     /// Required plugins, with their version requirements.
     pub(super) dependencies: Vec<String>,
@@ -60,8 +60,8 @@ pub(super) struct ToolCallExample {
 }
 
 impl PluginPackage {
-    /// Collects the facts. `manifest` is the author's manifest; the examples are taken from
-    /// `cases`.
+    /// Collects the facts about a plugin from which its skill is derived. `manifest` is the
+    /// author's manifest; the examples are taken from `cases`.
     pub fn new(
         manifest: &Manifest,
         loaded: &DecidedPlugin,
@@ -70,7 +70,7 @@ impl PluginPackage {
         skills: Vec<String>,
     ) -> Self {
         let report = inspect(loaded);
-        let requested = manifest.requested();
+        let requested = manifest.requested_permissions();
         let permissions = requested.iter().map(describe_capability).collect();
         let commands = loaded
             .commands
@@ -90,7 +90,7 @@ impl PluginPackage {
             hooks: report.hooks.iter().map(hooks::describe_hook).collect(),
             prompts: report.prompts.iter().map(ToString::to_string).collect(),
             skills,
-            together: combined_risk(&Granted::new(requested), !report.hooks.is_empty()),
+            together: describe_combined_risk(&Granted::new(requested), !report.hooks.is_empty()),
             permissions,
             dependencies: manifest
                 .dependencies
@@ -101,7 +101,7 @@ impl PluginPackage {
             examples: cases
                 .iter()
                 .flat_map(|file| &file.cases)
-                .filter_map(example_from_case)
+                .filter_map(convert_case_to_example)
                 .collect(),
             readme,
         };
@@ -111,8 +111,9 @@ impl PluginPackage {
     }
 }
 
-/// Returns an example from a test case in which the model calls a tool and the result is known.
-fn example_from_case(case: &PluginCase) -> Option<ToolCallExample> {
+/// Returns an example from a test case in which the model calls a tool and whose expectations
+/// contain the tool's result.
+fn convert_case_to_example(case: &PluginCase) -> Option<ToolCallExample> {
     let call = case.given.tool.as_ref()?;
     let result = case.expect.results.as_ref()?.first()?;
     let arguments = serde_json::to_string_pretty(&call.arguments).ok()?;

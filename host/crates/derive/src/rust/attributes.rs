@@ -7,7 +7,8 @@ use proc_macro2::TokenStream;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, MetaList, Path, Token};
 
-/// Text between a trait and the condition under which a type implements the trait.
+/// Text in an outline between the name of a trait and the condition under which a type implements
+/// it.
 pub(super) const CONDITION: &str = " with cfg(";
 
 /// Attributes that tell callers how an item may be used.

@@ -133,7 +133,7 @@ fn describe_item(
             )
         }
         Item::Trait(mut item) => {
-            remove_bodies(&mut item);
+            remove_method_bodies(&mut item);
             (
                 "trait",
                 name,
@@ -141,8 +141,12 @@ fn describe_item(
             )
         }
         Item::Type(_) => ("type", name, print_item(item)),
-        Item::Const(_) => ("constant", name, shorten_constant(&print_item(item))),
-        Item::Static(_) => ("static", name, shorten_constant(&print_item(item))),
+        Item::Const(_) => (
+            "constant",
+            name,
+            omit_long_constant_value(&print_item(item)),
+        ),
+        Item::Static(_) => ("static", name, omit_long_constant_value(&print_item(item))),
         Item::Macro(_) => {
             let signature = format!("macro_rules! {name}");
             ("macro", name, signature)
@@ -184,7 +188,7 @@ fn function_kind_and_name(
 
 /// Removes the bodies and hidden items of a trait. A provided method keeps a placeholder as its
 /// body, which shows that implementers need not write the method.
-fn remove_bodies(item: &mut ItemTrait) {
+fn remove_method_bodies(item: &mut ItemTrait) {
     let body = syn::Ident::new(BODY, Span::call_site());
     item.items.retain_mut(|inner| {
         let attributes = match inner {
@@ -205,7 +209,7 @@ fn remove_bodies(item: &mut ItemTrait) {
     });
 }
 
-/// Replaces each body placeholder with `…`.
+/// Replaces each placeholder, which stands for the body of a function, with `…`.
 fn replace_body_placeholders(text: &str) -> String {
     let mut parts = text.split(BODY);
     let mut whole = parts.next().unwrap_or_default().to_owned();
@@ -217,7 +221,7 @@ fn replace_body_placeholders(text: &str) -> String {
     whole
 }
 
-/// Removes hidden variants. Returns whether any were removed.
+/// Removes variants with `#[doc(hidden)]`. Returns whether there were any.
 fn remove_hidden_variants(item: &mut ItemEnum) -> bool {
     let n_before = item.variants.len();
     let all = std::mem::take(&mut item.variants);
@@ -289,7 +293,7 @@ fn remove_empty_body(text: &str) -> String {
 }
 
 /// Shortens a printed constant: a long value is omitted.
-fn shorten_constant(text: &str) -> String {
+fn omit_long_constant_value(text: &str) -> String {
     match text.split_once(" = ") {
         Some((before, _)) if text.len() > MAX_CONSTANT_BYTES || text.contains('\n') => {
             format!("{before};")

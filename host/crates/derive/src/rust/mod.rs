@@ -43,7 +43,7 @@ pub struct CrateFiles {
     pub(crate) name: String,
     /// Path of the crate's root file.
     pub(crate) root: String,
-    /// Source texts by path, separated by `/`.
+    /// Texts of the source files, by path. The components of a path are separated by `/`.
     pub(crate) texts: BTreeMap<String, String>,
     /// WIT files of the package, from which a macro may generate modules.
     pub(crate) wit: Option<WitFiles>,
@@ -55,7 +55,7 @@ pub(crate) struct CrateOutline {
     name: String,
     /// Public modules, the root first.
     modules: Vec<ModuleOutline>,
-    /// Notes for the user about parts that could not be resolved.
+    /// Notes for the user about parts of the crate that could not be resolved.
     pub(crate) notes: Vec<String>,
 }
 
@@ -66,8 +66,8 @@ struct ModuleOutline {
     /// Conditions under which the module is compiled.
     conditions: Vec<String>,
     items: Vec<RustItemOutline>,
-    /// Names that are reexported here but described on other pages or part of other crates, by the
-    /// path that they come from.
+    /// Names that the module reexports, but whose items are described on another page or defined in
+    /// another crate; keyed by the path that they come from.
     reexports: BTreeMap<String, ReexportedNames>,
     /// Macros that generate the whole module.
     made_by: Option<String>,
@@ -75,9 +75,10 @@ struct ModuleOutline {
     made_path: Vec<String>,
     /// WIT interface from which the module is generated, as Markdown.
     wit: Option<String>,
-    /// Types that macros generate, with those of their traits and methods that are in the source.
+    /// Types that macros generate, by name. Their outlines contain only the traits and methods that
+    /// the source adds outside the macros.
     made: BTreeMap<String, TypeOutline>,
-    /// Source of macros that generate public items, and of the calls of these macros.
+    /// Source texts of the macros that generate public items, and of the calls of these macros.
     sources: Vec<SourceOutline>,
     /// Names of macros that generate items here but whose source is not shown.
     makers: BTreeSet<String>,
@@ -88,7 +89,8 @@ struct ModuleOutline {
 struct ReexportedNames {
     /// Macros that generate the items at the path.
     made_by: Option<String>,
-    /// Names with their conditions; `*` stands for all names.
+    /// Reexported names, each with the conditions (`cfg`) of its reexport; `*` stands for all
+    /// names.
     names: BTreeMap<String, Vec<String>>,
 }
 
@@ -114,13 +116,14 @@ struct TypeOutline {
 /// Methods and constants of one `impl`.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct ImplOutline {
-    /// Header of the `impl`, if it says more than the name of the type.
+    /// Beginning of the `impl` block with its generic parameters and the trait, if it contains more
+    /// than the name of the type.
     header: Option<String>,
     conditions: Vec<String>,
     items: Vec<RustItemOutline>,
 }
 
-/// Source of a macro, or of a call of a macro.
+/// Source text of a macro or of a macro call, with its docs.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct SourceOutline {
     docs: String,
@@ -144,7 +147,7 @@ impl CrateOutline {
     pub(crate) fn describe_generated_modules(&mut self, interfaces: &WitInterfaces) {
         for module in &mut self.modules {
             if let [namespace, package, name] = module.made_path.as_slice() {
-                module.wit = interfaces.interface_text(namespace, package, name);
+                module.wit = interfaces.render_interface_text(namespace, package, name);
             }
         }
     }
@@ -164,7 +167,7 @@ pub struct CratePackage {
     pub(crate) is_library: bool,
     /// Features, each with the features and dependencies that it enables.
     pub(crate) features: Vec<(String, Vec<String>)>,
-    /// Names of examples, each with the first line of its docs.
+    /// Names of the crate's examples, each with the first line of its docs.
     pub(crate) examples: Vec<(String, String)>,
     pub(crate) readme: Option<String>,
 }
@@ -199,14 +202,14 @@ pub(crate) fn draft_crate_skill(package: &CratePackage, outline: &CrateOutline) 
         package: package.name.clone(),
         version: package.version.clone(),
         license: package.license.clone(),
-        description: crate_description(package, &docs),
+        description: describe_crate(package, &docs),
         title: match &package.version {
             Some(version) => format!(
                 "Crate {} {}",
-                shown_text(&package.name),
-                shown_text(version)
+                truncate_to_one_line(&package.name),
+                truncate_to_one_line(version)
             ),
-            None => format!("Crate {}", shown_text(&package.name)),
+            None => format!("Crate {}", truncate_to_one_line(&package.name)),
         },
         body,
         references,
@@ -214,11 +217,11 @@ pub(crate) fn draft_crate_skill(package: &CratePackage, outline: &CrateOutline) 
     }
 }
 
-fn shown_text(text: &str) -> String {
+fn truncate_to_one_line(text: &str) -> String {
     one_line(text, 120)
 }
 
-fn crate_description(package: &CratePackage, docs: &str) -> String {
+fn describe_crate(package: &CratePackage, docs: &str) -> String {
     let what = package
         .description
         .as_deref()
@@ -255,16 +258,16 @@ fn format_crate_facts(package: &CratePackage, outline: &CrateOutline) -> String 
     if let Some(version) = &package.rust_version {
         facts.push_str(&format!(
             "- It needs Rust {} or later.\n",
-            shown_text(version)
+            truncate_to_one_line(version)
         ));
     }
     let is_address =
         |text: &&String| text.starts_with("https://") && !text.contains(char::is_whitespace);
     if let Some(url) = package.documentation.as_ref().filter(is_address) {
-        facts.push_str(&format!("- Documentation: {}\n", shown_text(url)));
+        facts.push_str(&format!("- Documentation: {}\n", truncate_to_one_line(url)));
     }
     if let Some(url) = package.repository.as_ref().filter(is_address) {
-        facts.push_str(&format!("- Source: {}\n", shown_text(url)));
+        facts.push_str(&format!("- Source: {}\n", truncate_to_one_line(url)));
     }
     if !facts.is_empty() {
         facts.push('\n');
@@ -279,7 +282,7 @@ fn format_crate_facts(package: &CratePackage, outline: &CrateOutline) -> String 
                 .collect();
             let turns_on = match (name.as_str(), all.as_slice()) {
                 (_, []) => String::new(),
-                ("default", _) => format!(": on unless turned off, {}", all.join(", ")),
+                ("default", _) => format!(": on by default; turns on {}", all.join(", ")),
                 _ => format!(": turns on {}", all.join(", ")),
             };
             facts.push_str(&format!("- {}{turns_on}\n", code_span(name, 120)));
@@ -313,7 +316,7 @@ fn write_more_references(
             file,
             format!(
                 "# README of the crate {}\n\n{readme}",
-                shown_text(&package.name)
+                truncate_to_one_line(&package.name)
             ),
         );
     }

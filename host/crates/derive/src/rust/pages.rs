@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use super::super::format_number_with_noun;
 use super::super::markdown::{MarkdownBlockKind, render_prose, sentence_line};
-use super::super::number_with_noun;
 use super::super::text::{code_span, fence_code, join_first_names, one_line, unused_page_name};
 use super::attributes::CONDITION;
 use super::{
     CrateOutline, ImplOutline, MAX_DOCS_BYTES, MAX_LINE_BYTES, MAX_NAMES, ModuleOutline,
     ReexportedNames, RustItemOutline, TypeOutline,
 };
-use crate::{MAX_LISTED, n_more};
+use crate::{MAX_LISTED, n_unlisted_items};
 
 /// Maximum number of traits that are listed for one type.
 const MAX_TRAITS: usize = 60;
@@ -34,7 +34,7 @@ pub(super) fn write_module_pages(
         }
         references.insert(file, render_module_page(module, &docs));
     }
-    if let Some(n) = n_more(outline.modules.len()) {
+    if let Some(n) = n_unlisted_items(outline.modules.len()) {
         body.push_str(&format!(
             "- {n} more, whose files are in the folder `references`\n"
         ));
@@ -45,7 +45,7 @@ pub(super) fn write_module_pages(
 fn format_module_line(module: &ModuleOutline, docs: &str, file: &str) -> String {
     let is_root = !module.path.contains("::");
     let about = match (is_root, &module.made_by) {
-        // The introduction already shows the docs of the root module.
+        // Do not repeat the docs of the root module, which the introduction of the skill shows.
         (true, _) => "the root of the crate".to_owned(),
         (false, Some(made_by)) => match &module.wit {
             Some(wit) => sentence_line(wit, MAX_LINE_BYTES)
@@ -80,7 +80,7 @@ fn format_module_line(module: &ModuleOutline, docs: &str, file: &str) -> String 
         // Only count the names from other modules and crates; the module's page lists them.
         parts.push(format!(
             "{} from elsewhere",
-            number_with_noun(n_other, "name")
+            format_number_with_noun(n_other, "name")
         ));
     }
     let n_more = parts.len().saturating_sub(MAX_NAMES);
@@ -97,7 +97,8 @@ fn format_module_line(module: &ModuleOutline, docs: &str, file: &str) -> String 
     format!("- [{path}](references/{file}){colon}{about}{names}\n")
 }
 
-/// Formats the path that names come from; an empty path means other crates.
+/// Formats the path of the module from which names are reexported; an empty path means other
+/// crates.
 fn format_origin(path: &str) -> String {
     match path {
         "" => "other crates".to_owned(),

@@ -14,7 +14,7 @@ use super::markdown::{MarkdownBlockKind, first_paragraph, render_prose, sentence
 use super::text::{
     code_span, fence_code, join_first_names, one_line, skill_slug, unused_page_name,
 };
-use super::{MAX_LISTED, MAX_README_BYTES, n_more, number_with_noun};
+use super::{MAX_LISTED, MAX_README_BYTES, format_number_with_noun, n_unlisted_items};
 pub(crate) use read::{read_component, read_package};
 
 /// Maximum length of a line about an interface or world, in bytes.
@@ -92,7 +92,7 @@ impl WitInterfaces {
 
     /// Describes an interface, with its names in Rust form; `None` if the package does not have it.
     /// The arguments are the three names in the path of the generated module.
-    pub(crate) fn interface_text(
+    pub(crate) fn render_interface_text(
         &self,
         namespace: &str,
         package: &str,
@@ -169,7 +169,7 @@ fn wit_description(outline: &WitOutline, introduction: &str) -> String {
         "" if outline.is_component => format!("The component {shown}."),
         "" => {
             let worlds: Vec<&str> = outline.worlds.iter().map(|one| one.name.as_str()).collect();
-            let n_interfaces = number_with_noun(outline.interfaces.len(), "interface");
+            let n_interfaces = format_number_with_noun(outline.interfaces.len(), "interface");
             match join_first_names(&worlds, MAX_NAMES).as_str() {
                 "" => format!("The WIT package {shown} with {n_interfaces}."),
                 names => {
@@ -205,8 +205,8 @@ fn write_worlds(
         let about = sentence_line(&docs, MAX_LINE_BYTES);
         let counts = format!(
             "{}, {}",
-            number_with_noun(world.imports.len(), "import"),
-            number_with_noun(world.exports.len(), "export")
+            format_number_with_noun(world.imports.len(), "import"),
+            format_number_with_noun(world.exports.len(), "export")
         );
         let colon = if about.is_empty() { "" } else { ": " };
         body.push_str(&format!(
@@ -247,7 +247,7 @@ fn write_interfaces(
         "Interfaces"
     };
     body.push_str(&format!(
-        "## {heading}\n\nFunctions, types and their docs are in the file of each.\n\n"
+        "## {heading}\n\nThe functions and types of each interface, with their docs, are in its file.\n\n"
     ));
     for (at, interface) in outline.interfaces.iter().enumerate() {
         let file = unused_page_name(&interface.name, references);
@@ -275,7 +275,7 @@ fn write_interfaces(
             });
         let parts: Vec<String> = parts.collect();
         let has = match parts.is_empty() {
-            true => number_with_noun(interface.types.len(), "type"),
+            true => format_number_with_noun(interface.types.len(), "type"),
             false => parts.join("; "),
         };
         if at < MAX_LISTED {
@@ -285,16 +285,16 @@ fn write_interfaces(
                 one_line(&interface.name, 200).replace(['[', ']'], "")
             ));
         }
-        references.insert(file, interface_page(interface, &docs));
+        references.insert(file, render_interface_page(interface, &docs));
     }
-    if let Some(n) = n_more(outline.interfaces.len()) {
+    if let Some(n) = n_unlisted_items(outline.interfaces.len()) {
         body.push_str(&format!(
             "- {n} more, whose files are in the folder `references`\n"
         ));
     }
 }
 
-fn interface_page(interface: &WitInterfaceOutline, docs: &str) -> String {
+fn render_interface_page(interface: &WitInterfaceOutline, docs: &str) -> String {
     format!(
         "# Interface {}\n\n{}",
         code_span(&interface.name, 120),

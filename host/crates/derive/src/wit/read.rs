@@ -136,8 +136,8 @@ fn check_world_names(bytes: &[u8]) -> Result<(), String> {
 /// an instance.
 fn is_expressible_in_wit(name: &str, is_instance: bool) -> bool {
     match name {
-        // Reject `url=<…>`, `locked-dep=<…>` and `integrity=<…>`. Names of resource functions begin
-        // with `[…]` and count as plain.
+        // WIT has no syntax for the names `url=<…>`, `locked-dep=<…>` and `integrity=<…>`. Names of
+        // resource functions begin with `[…]` and count as plain.
         name if name.contains(['=', '<']) => false,
         name if name.contains([':', '/']) => is_instance,
         _ => true,
@@ -158,7 +158,7 @@ fn docs_text(docs: &Docs) -> String {
 
 struct WitReader<'a> {
     resolve: &'a Resolve,
-    /// Package whose interfaces are named without the prefix of the package.
+    /// Package whose interfaces are written without the prefix of a package.
     own: Option<PackageId>,
 }
 
@@ -197,7 +197,8 @@ impl WitReader<'_> {
         }
     }
 
-    /// Returns the name of an interface, prefixed with its package unless that is `own`.
+    /// Returns the name of an interface, prefixed with its package unless that is the package whose
+    /// interfaces are rendered (`own`).
     fn interface_name(&self, id: InterfaceId) -> String {
         let interface = &self.resolve.interfaces[id];
         let name = interface.name.as_deref().unwrap_or("(inline)");

@@ -10,7 +10,7 @@ use rind_lib::host::ExternalAgentVerdict;
 use serde_json::{Map, Value, json};
 
 use super::{
-    HookCallFields, call_arguments, changed_content, changed_prompt, merge_changed_arguments,
+    HookCallFields, call_arguments, changed_prompt, find_changed_content, merge_changed_arguments,
     tool_result_event,
 };
 use crate::agent::GuardPoint;
@@ -30,8 +30,8 @@ const FIELDS: HookCallFields = HookCallFields {
 /// Field with the texts of a tool's result.
 const TEXTS: &str = "texts";
 
-/// Splits a tool call that changes several files into one call per file. Returns an empty list for
-/// any other call.
+/// Function that splits a tool call that changes several files into one call per file. Returns an
+/// empty list for any other call.
 pub(super) type SplitCall =
     fn(tool: &str, input: &Value, event: &HookEvent) -> Result<Vec<RindToolCall>, String>;
 
@@ -100,7 +100,7 @@ pub(super) fn write_bridge_answer(
         }
         GuardPoint::PostTool => {
             if let (Some(content), HookEventKind::Result { texts, .. }) =
-                (changed_content(verdict), &event.act)
+                (find_changed_content(verdict), &event.act)
             {
                 let result = payload.get(TEXTS).unwrap_or(&Value::Null);
                 match texts.replace_texts_in(result, content) {
@@ -117,9 +117,9 @@ pub(super) fn write_bridge_answer(
     }
     fields.insert("v".to_owned(), 1.into());
     fields.insert("pass".to_owned(), true.into());
-    HookAnswer::json(&Value::Object(fields))
+    HookAnswer::from_json(&Value::Object(fields))
 }
 
 pub(super) fn write_bridge_refusal(why: &str) -> HookAnswer {
-    HookAnswer::json(&json!({"v": 1, "refuse": reason_text(why)}))
+    HookAnswer::from_json(&json!({"v": 1, "refuse": reason_text(why)}))
 }

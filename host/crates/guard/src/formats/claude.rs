@@ -8,13 +8,13 @@ use rind_lib::message::EffectClass;
 use serde_json::{Map, Value, json};
 
 use super::{
-    AgentFormat, HookCallFields, call_arguments, changed_content, changed_prompt,
+    AgentFormat, HookCallFields, call_arguments, changed_prompt, find_changed_content,
     join_plugin_notes, merge_changed_arguments, tool_result_event,
 };
 use crate::agent::GuardPoint;
 use crate::answer::{HookAnswer, reason_text};
 use crate::event::{HookEvent, HookEventKind, absolute_folder, required_name, required_value};
-use crate::result::ResultTexts;
+use crate::result::ToolResultTexts;
 use crate::tools::{ToolTranslation, to_rind_call};
 
 /// Hook format of Claude Code.
@@ -140,12 +140,12 @@ pub(super) fn hook_specific_output(event: &str, mut fields: Map<String, Value>) 
         return HookAnswer::empty_answer();
     }
     fields.insert("hookEventName".to_owned(), event.into());
-    HookAnswer::json(&json!({ "hookSpecificOutput": fields }))
+    HookAnswer::from_json(&json!({ "hookSpecificOutput": fields }))
 }
 
 /// Returns the answer by which Claude Code and Codex refuse a prompt.
 pub(super) fn refuse_prompt(why: &str) -> HookAnswer {
-    HookAnswer::json(&json!({"decision": "block", "reason": reason_text(why)}))
+    HookAnswer::from_json(&json!({"decision": "block", "reason": reason_text(why)}))
 }
 
 /// Returns the answer of Claude Code and Codex hooks for a verdict that does not refuse a prompt.
@@ -210,7 +210,7 @@ impl AgentFormat for ClaudeFormat {
                 if *is_error {
                     return hook_specific_output(FAILURE, fields);
                 }
-                if let Some(content) = changed_content(verdict) {
+                if let Some(content) = find_changed_content(verdict) {
                     let result = payload.get(RESULT).unwrap_or(&Value::Null);
                     match texts.replace_texts_in(result, content) {
                         Ok(result) => {
@@ -245,7 +245,7 @@ impl AgentFormat for ClaudeFormat {
 fn withhold_tool_result(payload: &Value, reason: &str) -> HookAnswer {
     let result = payload.get(RESULT).unwrap_or(&Value::Null);
     let text = format!("[the result was withheld: {reason}]");
-    let replaced = ResultTexts::find_all(result).replace_texts_in(result, &text.into());
+    let replaced = ToolResultTexts::find_all(result).replace_texts_in(result, &text.into());
     let mut answer = json!({"decision": "block", "reason": reason});
     if let (Ok(replaced), Some(fields)) = (replaced, answer.as_object_mut()) {
         fields.insert(
@@ -253,5 +253,5 @@ fn withhold_tool_result(payload: &Value, reason: &str) -> HookAnswer {
             json!({"hookEventName": "PostToolUse", "updatedToolOutput": replaced}),
         );
     }
-    HookAnswer::json(&answer)
+    HookAnswer::from_json(&answer)
 }

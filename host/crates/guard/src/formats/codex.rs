@@ -13,7 +13,7 @@ use super::claude::{
     FIELDS, hook_specific_output, read_event, refuse_prompt, write_prompt_verdict,
 };
 use super::{
-    AgentFormat, call_arguments, changed_content, join_plugin_notes, merge_changed_arguments,
+    AgentFormat, call_arguments, find_changed_content, join_plugin_notes, merge_changed_arguments,
 };
 use crate::agent::GuardPoint;
 use crate::answer::{HookAnswer, reason_text};
@@ -84,7 +84,7 @@ impl AgentFormat for CodexFormat {
                 }
                 hook_specific_output("PreToolUse", fields)
             }
-            GuardPoint::PostTool => match changed_content(verdict) {
+            GuardPoint::PostTool => match find_changed_content(verdict) {
                 Some(content) => replace_result(&content.text(), join_plugin_notes(verdict)),
                 None => hook_specific_output("PostToolUse", fields),
             },
@@ -118,5 +118,5 @@ fn replace_result(text: &str, notes: Option<String>) -> HookAnswer {
             json!({"hookEventName": "PostToolUse", "additionalContext": notes}),
         );
     }
-    HookAnswer::json(&answer)
+    HookAnswer::from_json(&answer)
 }

@@ -109,7 +109,7 @@ impl AgentFormat for GooseFormat {
                 let why = "a plugin changes the arguments, and a hook of goose cannot; the call was not run";
                 self.write_refusal(point, Some(payload), why)
             }
-            GuardPoint::PreTool => HookAnswer::json(&json!({"decision": "allow"})),
+            GuardPoint::PreTool => HookAnswer::from_json(&json!({"decision": "allow"})),
             _ => HookAnswer::empty_answer(),
         }
     }

@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::agent::GuardPoint;
 use super::answer::HookAnswer;
 use super::event::{HookEvent, HookEventKind, RindToolCall};
-use super::result::ResultTexts;
+use super::result::ToolResultTexts;
 use super::tools::{ToolTranslation, to_agent_arguments};
 
 pub(crate) use claude::ClaudeFormat;
@@ -37,7 +37,7 @@ pub(crate) trait AgentFormat: Sync {
     /// Parses the payload that the agent passed to its hook at `point`.
     fn parse_event(&self, point: GuardPoint, payload: &Value) -> Result<HookEvent, String>;
 
-    /// Writes the answer for a verdict that does not refuse.
+    /// Writes the answer to the agent for a verdict that does not refuse.
     fn write_verdict(
         &self,
         point: GuardPoint,
@@ -52,7 +52,8 @@ pub(crate) trait AgentFormat: Sync {
 }
 
 impl dyn AgentFormat {
-    /// Writes the answer for a verdict, which may be a refusal.
+    /// Returns the hook's answer to the agent, in the agent's format: a refusal if the verdict
+    /// contains one, or else the rest of the verdict.
     pub(crate) fn answer(
         &self,
         point: GuardPoint,
@@ -111,7 +112,7 @@ fn merge_changed_arguments(
 }
 
 /// Returns the new content of a result; `None` if the verdict does not change the result.
-fn changed_content(verdict: &ExternalAgentVerdict) -> Option<&Parts> {
+fn find_changed_content(verdict: &ExternalAgentVerdict) -> Option<&Parts> {
     match &verdict.changed {
         Some(ExternalAgentChange::Content(content)) => Some(content),
         _ => None,
@@ -142,7 +143,7 @@ fn tool_result_event(
     Ok(HookEventKind::Result {
         id,
         call: super::tools::to_rind_call(rows, tool, input, folder)?,
-        texts: ResultTexts::find(result)?,
+        texts: ToolResultTexts::find(result)?,
         is_error,
     })
 }

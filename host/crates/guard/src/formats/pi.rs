@@ -1,4 +1,5 @@
-//! Events of pi, sent by the extension that `install` writes.
+//! Parses the requests of the coding agent pi. The extension that `rind guard install` writes for
+//! pi sends them.
 
 use rind_lib::host::ExternalAgentVerdict;
 use rind_lib::message::EffectClass;

@@ -47,7 +47,7 @@ fn is_refusal(agent: GuardedAgent, answer: &HookAnswer) -> bool {
 }
 
 #[test]
-fn a_pass_never_allows_what_the_agent_would_ask_about() {
+fn a_pass_verdict_never_skips_a_permission_question_of_the_agent() {
     for agent in GuardedAgent::ALL {
         let passed = answer(
             agent,
@@ -86,7 +86,7 @@ fn each_agent_receives_a_refusal_in_its_format() {
 }
 
 #[test]
-fn a_question_uses_the_agents_prompt_if_it_has_one() {
+fn an_approval_question_uses_the_permission_prompt_of_the_agent_if_it_has_one() {
     let verdict = ExternalAgentVerdict {
         asked: Some("sure?".to_owned()),
         ..ExternalAgentVerdict::default()
@@ -110,7 +110,7 @@ fn a_question_uses_the_agents_prompt_if_it_has_one() {
 }
 
 #[test]
-fn changed_arguments_use_the_agents_names_or_become_a_refusal() {
+fn changed_arguments_use_the_argument_names_of_the_agent_or_become_a_refusal() {
     let verdict = verdict_with_change(ExternalAgentChange::Arguments(
         json!({"command": "quiet", "description": "List files"}),
     ));
@@ -256,7 +256,7 @@ fn a_patch_becomes_one_call_per_file_and_a_pi_edit_one_per_replacement() {
 }
 
 #[test]
-fn a_failed_call_is_answered_without_a_change() {
+fn the_answer_for_a_failed_call_ignores_changes_to_its_result() {
     let verdict = verdict_with_change(ExternalAgentChange::Content("other".into()));
     let told = answer(
         GuardedAgent::ClaudeCode,

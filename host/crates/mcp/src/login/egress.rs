@@ -14,10 +14,11 @@ use rmcp::transport::auth::{
 };
 
 use crate::http::main_agent_origin;
-use crate::names::server_origin;
+use crate::names::mcp_server_origin;
 use crate::server::host_pattern_of_url;
 use rind_lib::egress::{
-    Body, EgressOptions, Error, ErrorKind, MAX_REQUESTS, PluginEgress, Request, Response, Timeouts,
+    Body, EgressOptions, Error, ErrorKind, MAX_REQUESTS, PluginEgress, Request, RequestTimeouts,
+    Response,
 };
 use rind_lib::grant::{Capability, Granted, HostPattern, Scheme};
 use rind_lib::lock::lock;
@@ -60,7 +61,7 @@ impl LoginEgress {
         }))
     }
 
-    /// Returns and clears the error of the last failed request.
+    /// Returns and clears the error of the last request of a login that failed.
     pub(super) fn take_last_request_error(&self) -> Option<String> {
         lock(&self.failure).take()
     }
@@ -77,7 +78,7 @@ impl LoginEgress {
         if host.scheme() == Scheme::Http && !is_own && !is_beside {
             return Err(format!(
                 "the login would use {}, which is not encrypted; the URLs of a login must begin with `https://`",
-                host.with_scheme()
+                host.text_with_scheme()
             ));
         }
         let is_literal = host.address().is_some() || host.is_localhost();
@@ -88,7 +89,7 @@ impl LoginEgress {
         Ok(allowed)
     }
 
-    /// Sends a request that can reach only the host of its URL.
+    /// Sends a request of the login, which can reach only the host of its URL.
     pub(super) async fn send(&self, request: Request) -> Result<Response, Error> {
         let sent = self.send_login_request(request).await;
         if let Err(error) = &sent {
@@ -107,7 +108,7 @@ impl LoginEgress {
             ..EgressOptions::default()
         };
         let granted = Arc::new(Granted::new(allowed));
-        let plugin = server_origin(&self.name).into();
+        let plugin = mcp_server_origin(&self.name).into();
         let egress = PluginEgress::new(options, plugin, granted, Some(MAX_REQUESTS));
         let response = egress
             .open(self.handle.clone())
@@ -115,7 +116,7 @@ impl LoginEgress {
             .await?;
         if response.body.len() > MAX_ANSWER_BYTES {
             let text = format!(
-                "an answer about the login has {} bytes, at most {MAX_ANSWER_BYTES} are read",
+                "an answer to a request of the login has {} bytes, at most {MAX_ANSWER_BYTES} are read",
                 response.body.len()
             );
             return Err(Error::new(ErrorKind::ResponseSize, text));
@@ -145,7 +146,7 @@ impl OAuthHttpClient for LoginEgress {
                 url: parts.uri.to_string(),
                 headers: headers.collect(),
                 body: Body::Whole(body),
-                timeouts: Timeouts::default(),
+                timeouts: RequestTimeouts::default(),
             };
             let boxed = |error| Box::new(error) as OAuthHttpClientError;
             let response = self.send(request).await.map_err(boxed)?;

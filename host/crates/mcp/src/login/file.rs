@@ -9,7 +9,7 @@ use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use rind_lib::disk::{lock_for_file, open_if_present, replace_private_file};
+use rind_lib::disk::{acquire_file_lock, open_if_present, replace_private_file};
 use rind_lib::lock::lock;
 use rind_lib::paths::Paths;
 
@@ -19,7 +19,7 @@ const FOLDER: &str = "mcp-logins";
 /// Version of the file format.
 const VERSION: u32 = 1;
 
-/// Maximum size of a login file, in bytes.
+/// Maximum size of a file with the tokens of a login, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Returns the path of the file with the login at a server. `name` must be a validated server name,
@@ -37,7 +37,7 @@ pub fn remove_login(path: &Path) -> io::Result<bool> {
     if path.symlink_metadata().is_err() {
         return Ok(false);
     }
-    let _lock = lock_for_file(path, || {})?;
+    let _lock = acquire_file_lock(path, || {})?;
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -90,7 +90,7 @@ impl StoredLogin {
             version: VERSION,
             url: url.to_owned(),
             issuer: issuer.to_owned(),
-            given: rind_lib::clock::current_time_text(),
+            given: rind_lib::clock::format_current_time(),
             client_secret,
             redirect: redirect.to_owned(),
             credentials: None,
@@ -125,7 +125,7 @@ impl StoredLogin {
         Ok(Some(login))
     }
 
-    /// Writes the login atomically. The caller must hold the lock.
+    /// Writes the login atomically to the file `path`. The caller must hold the lock of that file.
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         let bytes = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
         replace_private_file(path, &bytes)
@@ -136,7 +136,7 @@ impl StoredLogin {
         Some(self.credentials.as_ref()?.client_id.clone())
     }
 
-    /// Returns the scopes of the tokens, as far as the authorization server reported them.
+    /// Returns the scopes of the login's tokens, as far as the authorization server reported them.
     #[must_use]
     pub fn scopes(&self) -> &[String] {
         let credentials = self.credentials.as_ref();
@@ -188,8 +188,8 @@ impl StoredLogin {
 /// of its lifetime is used instead.
 const MARGIN_SECONDS: u64 = 60;
 
-/// Credential store for the protocol's library during a login or a renewal. The caller must hold
-/// the file's lock.
+/// Credential store that the MCP library uses during a login or a renewal. The caller must hold the
+/// lock of the login's file.
 #[derive(Clone)]
 pub(super) struct LoginStore {
     path: PathBuf,
@@ -204,7 +204,7 @@ impl LoginStore {
         }
     }
 
-    pub(super) fn login(&self) -> StoredLogin {
+    pub(super) fn stored_login(&self) -> StoredLogin {
         lock(&self.login).clone()
     }
 }
@@ -229,7 +229,8 @@ impl CredentialStore for LoginStore {
         Ok(())
     }
 
-    /// Does nothing: only the user's command removes a login.
+    /// Does nothing: a stored login is removed only at the user's command, never by the OAuth
+    /// library.
     async fn clear(&self) -> Result<(), AuthError> {
         Ok(())
     }

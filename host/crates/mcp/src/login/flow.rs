@@ -15,8 +15,8 @@ use super::file::{LoginStore, StoredLogin};
 use super::revoke::revocation_endpoint;
 use super::{MAX_ERROR_BYTES, header_text};
 use crate::probe::NoSessionHandle;
-use rind_lib::disk::lock_for_file;
-use rind_lib::egress::{Body, Request, Timeouts};
+use rind_lib::disk::acquire_file_lock;
+use rind_lib::egress::{Body, Request, RequestTimeouts};
 use rind_lib::text::clean_line;
 
 /// Client name, which the authorization server shows on its page.
@@ -50,7 +50,7 @@ pub struct LoginRequest<'a> {
     pub client_secret: Option<&'a str>,
 }
 
-/// Outcome of [`LoginFlow::finish`].
+/// Outcome of [`LoginFlow::finish_login`].
 #[derive(Debug)]
 pub enum LoginOutcome {
     /// The URL does not belong to this login, which continues; contains the reason.
@@ -92,7 +92,7 @@ impl LoginFlow {
         let LoginRequest { name, url, .. } = request;
         let egress = LoginEgress::new(name, url, request.is_private, Arc::new(NoSessionHandle))?;
         let redirect = Url::parse(request.redirect).map_err(|e| e.to_string())?;
-        let mut manager = create_manager(url, &egress).await?;
+        let mut manager = create_authorization_manager(url, &egress).await?;
         let challenge = request_challenge(&egress, url).await?;
         let metadata = discover_metadata(&manager, &egress, challenge.as_deref()).await?;
         let issuer = metadata.issuer.clone().unwrap_or_default();
@@ -109,7 +109,7 @@ impl LoginFlow {
             // server would have to fetch.
             Some(id) if is_client_document_url(id) && !reads_documents => {
                 return Err(format!(
-                    "needs another client: {} does not declare that it reads documents about clients, such as {}; set `client_id` in [mcp.{name}] to the id of a client that is registered there, or remove it",
+                    "needs another client id: {} does not declare that it accepts a URL as client id, such as {}; set `client_id` in [mcp.{name}] to the id of a client that is registered there, or remove `client_id`",
                     clean_line(&issuer, MAX_ERROR_BYTES),
                     clean_line(id, MAX_ERROR_BYTES)
                 ));
@@ -126,7 +126,7 @@ impl LoginFlow {
             }
             None if !can_register => {
                 return Err(format!(
-                    "needs a client: {} does not register clients; register one there for {} with any port, and set `client_id` in [mcp.{name}]",
+                    "needs a client id: {} does not let programs register themselves as clients; register a client there with the redirect address {} and any port, and set `client_id` in [mcp.{name}]",
                     clean_line(&issuer, MAX_ERROR_BYTES),
                     request.redirect
                 ));
@@ -161,7 +161,7 @@ impl LoginFlow {
 
     /// Returns the URL that the user opens in the browser.
     #[must_use]
-    pub fn url(&self) -> &str {
+    pub fn authorization_url(&self) -> &str {
         &self.url
     }
 
@@ -178,17 +178,19 @@ impl LoginFlow {
     }
 
     /// Completes the login with the URL to which the browser was redirected.
-    pub async fn finish(&self, redirected: &str) -> LoginOutcome {
+    pub async fn finish_login(&self, redirected: &str) -> LoginOutcome {
         let answer = match self.parse_redirect_answer(redirected) {
             Ok(answer) => answer,
             Err(outcome) => return outcome,
         };
         let file = self.file.clone();
-        let locked = tokio::task::spawn_blocking(move || lock_for_file(&file, || {})).await;
+        let locked = tokio::task::spawn_blocking(move || acquire_file_lock(&file, || {})).await;
         let _lock = match locked {
             Ok(Ok(lock)) => lock,
             Ok(Err(error)) => {
-                return LoginOutcome::Failed(format!("cannot be stored: {error}"));
+                return LoginOutcome::Failed(format!(
+                    "cannot be stored, because its file cannot be locked: {error}"
+                ));
             }
             Err(error) => return LoginOutcome::Failed(format!("cannot be stored: {error}")),
         };
@@ -198,15 +200,18 @@ impl LoginFlow {
             answer.issuer.as_deref(),
         );
         match exchanged.await {
-            Ok(_) => LoginOutcome::Done(Box::new(self.store.login())),
+            Ok(_) => LoginOutcome::Done(Box::new(self.store.stored_login())),
             Err(error) => LoginOutcome::Failed(auth_error_text(&error, &self.egress)),
         }
     }
 
     /// Reads the authorization server's answer from a redirect URL.
     fn parse_redirect_answer(&self, redirected: &str) -> Result<RedirectAnswer, LoginOutcome> {
-        let other =
-            |why: &str| LoginOutcome::Other(format!("this is not the answer to the login: {why}"));
+        let other = |why: &str| {
+            LoginOutcome::Other(format!(
+                "this address is not the answer of the authorization server to the login: {why}"
+            ))
+        };
         let url = Url::parse(redirected.trim()).map_err(|_| other("it is no address"))?;
         let is_ours = url.origin() == self.redirect.origin() && url.path() == self.redirect.path();
         if !is_ours {
@@ -229,7 +234,7 @@ impl LoginFlow {
         }
         if let Some(error) = one("error")? {
             let about = one("error_description")?.unwrap_or_default();
-            let text = format!("was refused: {error} {about}");
+            let text = format!("was refused by the authorization server: {error} {about}");
             return Err(LoginOutcome::Failed(clean_line(
                 text.trim(),
                 MAX_ERROR_BYTES,
@@ -256,7 +261,7 @@ fn unique_parameter(url: &Url, name: &str) -> Result<Option<String>, ()> {
     }
 }
 
-pub(super) async fn create_manager(
+pub(super) async fn create_authorization_manager(
     url: &str,
     egress: &Arc<LoginEgress>,
 ) -> Result<AuthorizationManager, String> {
@@ -276,7 +281,7 @@ async fn request_challenge(egress: &LoginEgress, url: &str) -> Result<Option<Str
             header("content-type", "application/json"),
         ],
         body: Body::Whole(FIRST_MESSAGE.as_bytes().to_vec()),
-        timeouts: Timeouts::default(),
+        timeouts: RequestTimeouts::default(),
     };
     let response = egress.send(request).await;
     let response = response.map_err(|error| format!("cannot reach the server: {error}"))?;
@@ -298,7 +303,7 @@ async fn discover_metadata(
                 .to_owned(),
         );
     }
-    check_metadata(&found.metadata, egress)?;
+    check_authorization_metadata(&found.metadata, egress)?;
     Ok(found.metadata)
 }
 
@@ -318,7 +323,10 @@ fn supports_client_id_documents(metadata: &AuthorizationMetadata) -> bool {
 
 /// Refuses unencrypted URLs and authorization servers that do not declare support for PKCE. The
 /// specification requires this of clients, but the protocol's library does not check it.
-fn check_metadata(metadata: &AuthorizationMetadata, egress: &LoginEgress) -> Result<(), String> {
+fn check_authorization_metadata(
+    metadata: &AuthorizationMetadata,
+    egress: &LoginEgress,
+) -> Result<(), String> {
     let issuer = metadata.issuer.as_deref();
     let issuer = issuer.ok_or("has an authorization server that does not name its issuer")?;
     let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
@@ -327,7 +335,9 @@ fn check_metadata(metadata: &AuthorizationMetadata, egress: &LoginEgress) -> Res
     let endpoints = endpoints.chain(revocation_endpoint(metadata));
     for url in endpoints.chain([issuer]) {
         let checked = egress.permissions_for_login_url(url);
-        checked.map_err(|why| format!("has a URL that is not allowed: {why}"))?;
+        checked.map_err(|why| {
+            format!("has an authorization server with a URL that is not allowed: {why}")
+        })?;
     }
     let methods = metadata.code_challenge_methods_supported.as_deref();
     let has_pkce = methods.is_some_and(|all| all.iter().any(|own| own == PKCE_METHOD));
@@ -351,7 +361,8 @@ pub(super) enum LoginMetadataFault {
 }
 
 impl LoginMetadataFault {
-    /// Describes the fault for the user, phrased to follow "the login".
+    /// Describes the fault in the authorization server's metadata for the user, in words that
+    /// follow "the login".
     pub(super) fn describe(&self, issuer: &str, egress: &LoginEgress) -> String {
         match self {
             Self::Unavailable(error) => auth_error_text(error, egress),
@@ -364,7 +375,8 @@ impl LoginMetadataFault {
     }
 }
 
-/// Fetches and checks the metadata of the authorization server that issued a login.
+/// Fetches the metadata of the authorization server. Checks that it names `issuer`, the server that
+/// issued the login, that the login may use its URLs, and that it declares support for PKCE.
 pub(super) async fn fetch_issuer_metadata(
     manager: &AuthorizationManager,
     egress: &LoginEgress,
@@ -376,12 +388,12 @@ pub(super) async fn fetch_issuer_metadata(
     if !found.source.is_discovered() || !is_same {
         return Err(LoginMetadataFault::OtherIssuer);
     }
-    check_metadata(&found.metadata, egress).map_err(LoginMetadataFault::Refused)?;
+    check_authorization_metadata(&found.metadata, egress).map_err(LoginMetadataFault::Refused)?;
     Ok(found.metadata)
 }
 
-/// Renews the tokens of a login and stores them. The caller must hold the file's lock. The model
-/// may see the errors, so they contain no text of the authorization server.
+/// Renews the tokens of a login and stores them in the login's file. The caller must hold the lock
+/// of that file. The model may see the errors, so they contain no text of the authorization server.
 pub(super) async fn renew_stored_login_tokens(
     name: &str,
     egress: &Arc<LoginEgress>,
@@ -398,7 +410,7 @@ pub(super) async fn renew_stored_login_tokens(
     let Some(credentials) = login.credentials.clone() else {
         return Err(again("has no token"));
     };
-    let mut manager = create_manager(&login.url, egress).await?;
+    let mut manager = create_authorization_manager(&login.url, egress).await?;
     let metadata = fetch_issuer_metadata(&manager, egress, &login.issuer).await;
     let metadata = metadata.map_err(|fault| match fault {
         LoginMetadataFault::Unavailable(_) => late(egress),
@@ -416,7 +428,7 @@ pub(super) async fn renew_stored_login_tokens(
     let store = LoginStore::new(file, login);
     manager.set_credential_store(store.clone());
     match manager.refresh_token().await {
-        Ok(_) => Ok(store.login()),
+        Ok(_) => Ok(store.stored_login()),
         Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => {
             Err(again("has ended"))
         }

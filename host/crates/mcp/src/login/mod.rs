@@ -25,10 +25,10 @@ pub(crate) use token::{ServerLogin, TOKEN_NAME};
 
 use http::HeaderValue;
 
-/// Maximum length of a server's text in an error, in bytes.
+/// Maximum length, in bytes, of the text from a server that an error quotes.
 const MAX_ERROR_BYTES: usize = 400;
 
-/// Returns a parameter of a `www-authenticate` header, such as `scope`.
+/// Returns the parameter `name`, such as `scope`, of the challenge in a `www-authenticate` header.
 pub(crate) fn challenge_parameter(challenge: &str, name: &str) -> Option<String> {
     let mut rest = challenge;
     loop {
@@ -82,7 +82,8 @@ fn scope_arguments_for_login(challenge: &str) -> Option<String> {
     (!flags.is_empty()).then(|| flags.concat())
 }
 
-/// Returns a header as text; empty if it is not valid text.
+/// Returns the value of a header as text; empty if the header is missing or its value is not valid
+/// text.
 pub(crate) fn header_text(value: Option<&HeaderValue>) -> String {
     let text = value.and_then(|value| value.to_str().ok());
     text.unwrap_or_default().to_owned()

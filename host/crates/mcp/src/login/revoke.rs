@@ -12,9 +12,9 @@ use url::form_urlencoded::{Serializer, byte_serialize};
 
 use super::egress::LoginEgress;
 use super::file::StoredLogin;
-use super::flow::{create_manager, fetch_issuer_metadata};
+use super::flow::{create_authorization_manager, fetch_issuer_metadata};
 use crate::probe::NoSessionHandle;
-use rind_lib::egress::{Body, Request, Timeouts};
+use rind_lib::egress::{Body, Request, RequestTimeouts};
 
 /// Outcome of revoking the tokens of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub async fn revoke_login(
     let of_login = |why: String| format!("could not be revoked: the login {why}");
     let egress = LoginEgress::new(name, &login.url, is_private, Arc::new(NoSessionHandle));
     let egress = egress.map_err(of_login)?;
-    let manager = create_manager(&login.url, &egress)
+    let manager = create_authorization_manager(&login.url, &egress)
         .await
         .map_err(of_login)?;
     let metadata = fetch_issuer_metadata(&manager, &egress, &login.issuer).await;
@@ -55,7 +55,7 @@ pub async fn revoke_login(
     };
     let client = ClientCredentials::new(&metadata, login);
     for (kind, token) in tokens {
-        let request = client.revocation_request(url, kind, &token);
+        let request = client.build_revocation_request(url, kind, &token);
         let answered = egress.send(request).await;
         let response = answered.map_err(|error| format!("could not be revoked: {error}"))?;
         // RFC 7009, 2.2: the server answers with 200 even for an unknown token.
@@ -100,7 +100,7 @@ impl ClientCredentials {
         }
     }
 
-    fn revocation_request(&self, url: &str, kind: &str, token: &str) -> Request {
+    fn build_revocation_request(&self, url: &str, kind: &str, token: &str) -> Request {
         let mut body = Serializer::new(String::new());
         body.append_pair("token", token)
             .append_pair("token_type_hint", kind);
@@ -129,7 +129,7 @@ impl ClientCredentials {
             url: url.to_owned(),
             headers,
             body: Body::Whole(body.finish().into_bytes()),
-            timeouts: Timeouts::default(),
+            timeouts: RequestTimeouts::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use super::egress::LoginEgress;
 use super::file::StoredLogin;
 use super::flow::renew_stored_login_tokens;
-use rind_lib::disk::lock_for_file;
+use rind_lib::disk::acquire_file_lock;
 use rind_lib::egress::{Secret, Secrets};
 use rind_lib::lock::lock;
 use rind_lib::point::handle::AgentHandle;
@@ -37,7 +37,7 @@ impl Secrets for LoginSecrets {
     }
 }
 
-/// Login at one server, which all sessions share.
+/// Login at one MCP server, which all sessions share.
 pub(crate) struct ServerLogin {
     name: String,
     url: String,
@@ -93,7 +93,7 @@ impl ServerLogin {
             Some(token) if renew_at.is_none_or(|at| now_seconds() < at) => Ok(token),
             _ => {
                 *renew_at = self.load_or_renew_token(handle, false).await?;
-                self.token_known_to_login()
+                self.token_of_login()
             }
         }
     }
@@ -115,14 +115,14 @@ impl ServerLogin {
         Ok(())
     }
 
-    fn token_known_to_login(&self) -> Result<Secret, String> {
+    fn token_of_login(&self) -> Result<Secret, String> {
         let token = lock(&self.token).clone();
         token.ok_or_else(|| self.missing_login_text())
     }
 
     fn missing_login_text(&self) -> String {
         format!(
-            "there is no login any more; run `rind mcp login {}`",
+            "no login for it is stored any more; run `rind mcp login {}`",
             self.name
         )
     }
@@ -136,8 +136,8 @@ impl ServerLogin {
         is_refused: bool,
     ) -> Result<Option<u64>, String> {
         let path = self.path.clone();
-        let locked = tokio::task::spawn_blocking(move || lock_for_file(&path, || {})).await;
-        let failed = |why: String| format!("its login cannot be locked: {why}");
+        let locked = tokio::task::spawn_blocking(move || acquire_file_lock(&path, || {})).await;
+        let failed = |why: String| format!("the file of its login cannot be locked: {why}");
         let _lock = locked
             .map_err(|e| failed(e.to_string()))?
             .map_err(|e| failed(e.to_string()))?;

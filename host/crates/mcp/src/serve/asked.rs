@@ -94,14 +94,15 @@ impl ClientApprover {
 /// Tool call of a client that is running in a session.
 pub(super) struct RunningClientCall {
     pub(super) tool: String,
-    /// Name of the plugin that runs the tool.
+    /// Name of the plugin or other source that provides the called tool.
     pub(super) origin: Option<String>,
     /// Session in which the call runs.
     pub(super) session: ServedSession,
     pub(super) arguments: JsonObject,
     pub(super) result: oneshot::Receiver<ClientCallResult>,
     pub(super) asked: mpsc::Receiver<ClientQuestion>,
-    /// Guard that cancels the call when the client is gone and this value is dropped.
+    /// Guard that cancels the call when this value is dropped, for example because the client is
+    /// gone.
     pub(super) _guard: DropGuard,
 }
 
@@ -113,7 +114,7 @@ pub(super) struct SuspendedCall {
     _waiting: SuspendedCallGuard,
 }
 
-/// Suspended calls, keyed by the state string that the client sends back.
+/// Suspended tool calls, keyed by the state string that the client sends back.
 #[derive(Clone, Default)]
 pub(super) struct SuspendedCalls(Arc<Mutex<HashMap<String, SuspendedCall>>>);
 
@@ -142,7 +143,8 @@ impl SuspendedCalls {
         Some(state)
     }
 
-    /// Cancels the call that has waited longest. Returns whether there was one.
+    /// Cancels the suspended call that has waited longest for its user's answers. Returns whether a
+    /// call was suspended.
     pub(super) fn cancel_oldest_suspended_call(&self) -> bool {
         let mut pending = lock(&self.0);
         let oldest = pending.iter().min_by_key(|(_, own)| own.since);

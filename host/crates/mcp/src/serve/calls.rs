@@ -50,8 +50,8 @@ pub(super) fn unknown_tool_error(name: &str) -> ErrorData {
 }
 
 impl McpServerHandler {
-    /// Starts a tool call or resumes a suspended one. Returns the call's result or its next
-    /// question.
+    /// Starts a tool call of a client or resumes a suspended one. Returns the call's result, or the
+    /// question that the client must ask its user next.
     pub(super) async fn answer_call(
         &self,
         request: ClientCall,
@@ -63,7 +63,7 @@ impl McpServerHandler {
                 ResumeCallOutcome::Asked(asked) => return Ok(ClientCallOutcome::Asked(asked)),
             },
             None => {
-                let session = self.call_session().await?;
+                let session = self.session_for_call().await?;
                 let lines = session.progress.subscribe();
                 (self.begin_call(request, context, session).await?, lines)
             }
@@ -81,14 +81,14 @@ impl McpServerHandler {
         ended
     }
 
-    /// Starts a call in the client's session.
+    /// Starts a client's tool call in the session `session`.
     async fn begin_call(
         &self,
         request: ClientCall,
         context: &RequestContext<RoleServer>,
         session: ServedSession,
     ) -> Result<RunningClientCall, ErrorData> {
-        let Some(tools) = session.client.tools().list().await else {
+        let Some(tools) = session.client.tools().wait_for_list().await else {
             return Err(ErrorData::internal_error("the session has ended", None));
         };
         let Some(spec) = tools.iter().find(|spec| spec.name == request.tool) else {
@@ -101,7 +101,7 @@ impl McpServerHandler {
         let call = ClientToolCall {
             tool: request.tool.clone(),
             arguments: Value::Object(request.arguments.clone()),
-            client: client_name(context),
+            client: read_client_name(context),
             approver,
             cancel: cancel.clone(),
         };
@@ -138,7 +138,7 @@ impl McpServerHandler {
             };
             if uses_newer_protocol(context) {
                 return self
-                    .suspend_call_and_return_question(call, asked)
+                    .suspend_call_with_question(call, asked)
                     .map(ClientCallOutcome::Asked);
             }
             tokio::select! {
@@ -152,7 +152,7 @@ impl McpServerHandler {
     }
 
     /// Ends the request with a question. The call is suspended until the client sends the answer.
-    fn suspend_call_and_return_question(
+    fn suspend_call_with_question(
         &self,
         call: RunningClientCall,
         asked: ClientQuestion,
@@ -187,7 +187,7 @@ impl McpServerHandler {
         }
         let Some(given) = request.responses.get(pending.asked.key) else {
             // The client sent no answer, so ask the same question again.
-            let asked = self.suspend_call_and_return_question(pending.call, pending.asked);
+            let asked = self.suspend_call_with_question(pending.call, pending.asked);
             return asked.map(ResumeCallOutcome::Asked);
         };
         let lines = pending.call.session.progress.subscribe();
@@ -201,7 +201,7 @@ impl McpServerHandler {
 enum ResumeCallOutcome {
     /// The call continues; contains a receiver for its progress lines.
     Running(Box<RunningClientCall>, broadcast::Receiver<ProgressLine>),
-    /// The question was not answered and is asked again.
+    /// The client sent no answer of its user, so the question is asked again.
     Asked(InputRequiredResult),
 }
 
@@ -220,7 +220,7 @@ async fn ask_user_during_request(peer: &Peer<RoleServer>, asked: ClientQuestion)
     let _ = asked.reply.send(answer);
 }
 
-/// Parses an answer that the client sent with its request.
+/// Parses the answer of its user that a client sent with its request.
 fn parse_user_answer(given: &Value) -> UserAnswer {
     let parsed = serde_json::from_value::<ElicitResult>(given.clone());
     parsed.map_err(|_| "the client sent the request again without its user's answer".to_owned())
@@ -241,7 +241,7 @@ fn uses_newer_protocol(context: &RequestContext<RoleServer>) -> bool {
 }
 
 /// Returns the client's name for the session. The client chooses it, so it is not verified.
-fn client_name(context: &RequestContext<RoleServer>) -> Arc<str> {
+fn read_client_name(context: &RequestContext<RoleServer>) -> Arc<str> {
     let name = context
         .client_info()
         .map(|info| info.name)

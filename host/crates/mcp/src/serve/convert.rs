@@ -1,4 +1,4 @@
-//! Converts the host's tools, results and questions into those of the protocol.
+//! Converts the host's tools, results and questions into those of MCP.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -156,9 +156,9 @@ mod tests {
                 Part::Json {
                     value: json!({"n": 1}),
                 },
-                Part::Blob(Blob::of(&png, "image/png")),
-                Part::Blob(Blob::of(b"abc", "x/y")),
-                Part::Blob(Blob::of(b"gone", "x/y")),
+                Part::Blob(Blob::from_bytes(&png, "image/png")),
+                Part::Blob(Blob::from_bytes(b"abc", "x/y")),
+                Part::Blob(Blob::from_bytes(b"gone", "x/y")),
             ]
             .into(),
             bytes: vec![Some(png), Some(b"abc".to_vec()), None],

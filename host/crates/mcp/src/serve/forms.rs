@@ -17,7 +17,7 @@ const MAX_TYPED: u32 = 1_000;
 
 /// Converts a question of a plugin into a form.
 pub(super) fn to_elicitation_form(question: &PersonQuestion) -> ElicitRequest {
-    let field = describe_field(&question.kind);
+    let field = build_field_schema(&question.kind);
     let properties = [(FIELD.to_owned(), field)].into();
     let schema = ElicitationSchema::new(properties).with_required(vec![FIELD.to_owned()]);
     ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
@@ -31,7 +31,7 @@ pub(super) fn to_elicitation_form(question: &PersonQuestion) -> ElicitRequest {
     })
 }
 
-fn describe_field(kind: &QuestionKind) -> PrimitiveSchemaDefinition {
+fn build_field_schema(kind: &QuestionKind) -> PrimitiveSchemaDefinition {
     match kind {
         QuestionKind::Confirm { default } => {
             let field = rmcp::model::BooleanSchema::new().title("Yes");
@@ -60,8 +60,8 @@ fn describe_field(kind: &QuestionKind) -> PrimitiveSchemaDefinition {
     }
 }
 
-/// Parses the answer to a form. `None` if the user gave no answer; the default of the question then
-/// applies.
+/// Parses the user's answer to a form. Returns `None` if the user gave no answer; the default of
+/// the question then applies.
 pub(super) fn parse_form_answer(
     kind: &QuestionKind,
     result: &ElicitResult,

@@ -36,7 +36,8 @@ pub(super) struct McpServerHandler {
     pub(super) pending: SuspendedCalls,
     /// Sessions of this connection only.
     own: SessionPool,
-    /// Whether the client has established a connection. It then uses sessions of its own.
+    /// Whether the client has established a connection. Its requests then use the sessions in
+    /// `own`.
     is_connection: AtomicBool,
     /// Permit that counts towards the limit of open connections and requests.
     _place: Option<OwnedSemaphorePermit>,
@@ -69,11 +70,12 @@ impl McpServerHandler {
     }
 
     /// Returns the names of the MCP servers whose prompts and resources are forwarded to clients.
-    pub(super) fn upstream_servers(&self) -> &[String] {
+    pub(super) fn forwarded_server_names(&self) -> &[String] {
         &self.state.serving.upstream
     }
 
-    /// Returns the connection's own sessions, or the shared ones for a client without a connection.
+    /// Returns the pool of the connection's own sessions, or the shared pool for a client without a
+    /// connection.
     fn session_pool(&self) -> &SessionPool {
         match self.is_connection.load(Ordering::Acquire) {
             true => &self.own,
@@ -81,32 +83,32 @@ impl McpServerHandler {
         }
     }
 
-    /// Returns any session of the client; opens one if there is none. Use [`Self::call_session`]
-    /// for calls, because a suspended call may block this session.
+    /// Returns any session of the client; opens one if there is none. Use
+    /// [`Self::session_for_call`] for calls, because a suspended call may block this session.
     pub(super) async fn session(&self) -> Result<ServedSession, ErrorData> {
         let opened = self.state.any_or_new_session(self.session_pool()).await;
-        opened.map_err(|why| session_error(&why))
+        opened.map_err(|why| create_session_error(&why))
     }
 
     /// Returns a session for a call of the client. If a suspended call blocks each session, cancels
     /// the oldest of these calls, because its client may never send the answer.
-    pub(super) async fn call_session(&self) -> Result<ServedSession, ErrorData> {
+    pub(super) async fn session_for_call(&self) -> Result<ServedSession, ErrorData> {
         loop {
             let ready = self
                 .state
-                .pooled_session_without_suspension(self.session_pool())
+                .session_without_suspended_call(self.session_pool())
                 .await;
-            if let Some(session) = ready.map_err(|why| session_error(&why))? {
+            if let Some(session) = ready.map_err(|why| create_session_error(&why))? {
                 return Ok(session);
             }
             if !self.pending.cancel_oldest_suspended_call() {
-                return Err(session_error("too many calls wait for answers"));
+                return Err(create_session_error("too many calls wait for answers"));
             }
         }
     }
 }
 
-fn session_error(why: &str) -> ErrorData {
+fn create_session_error(why: &str) -> ErrorData {
     let text = format!("the session for the calls cannot be opened: {why}");
     ErrorData::internal_error(text, None)
 }
@@ -152,7 +154,7 @@ impl ServerHandler for McpServerHandler {
         let (peer, mut tools) = (context.peer.clone(), session.client.tools());
         tokio::spawn(async move {
             // The first list is not a change.
-            let mut is_open = tools.list().await.is_some();
+            let mut is_open = tools.wait_for_list().await.is_some();
             while is_open && tools.wait_until_tools_change().await {
                 is_open = peer.notify_tool_list_changed().await.is_ok();
             }
@@ -165,7 +167,7 @@ impl ServerHandler for McpServerHandler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let session = self.session().await?;
-        let Some(tools) = session.client.tools().list().await else {
+        let Some(tools) = session.client.tools().wait_for_list().await else {
             return Err(ErrorData::internal_error("the session has ended", None));
         };
         let tools = tools
@@ -312,7 +314,7 @@ impl ServerHandler for McpServerHandler {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let mut tools = self.session().await?.client.tools();
         // The first list is not a change.
-        let mut is_open = tools.list().await.is_some();
+        let mut is_open = tools.wait_for_list().await.is_some();
         while is_open {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),

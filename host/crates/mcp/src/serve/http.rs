@@ -41,7 +41,7 @@ pub struct McpHttp {
 }
 
 impl McpHttp {
-    /// Creates the server, which ends when `cancel` is cancelled.
+    /// Creates the HTTP server, which ends when `cancel` is cancelled.
     #[must_use]
     pub fn new(serving: McpServing, cancel: &CancellationToken) -> Self {
         let state = ServingState::new(serving, cancel.child_token());
@@ -92,6 +92,6 @@ impl McpHttp {
 
     /// Closes all sessions and waits until they have ended.
     pub async fn close(self) {
-        self.state.close_all().await;
+        self.state.close_all_sessions().await;
     }
 }

@@ -32,7 +32,7 @@ pub use prompts::{ForwardedPromptSource, PromptArgument, ServedPrompt, ServedPro
 pub use skills::{MAX_SKILL_BYTES, MAX_SKILL_FILES, ServedSkill};
 pub use stdio::serve_lines;
 
-/// Opens a session of the host for a client. May block.
+/// Function that opens a session of the host for a client. May block.
 pub type OpenSession = Arc<dyn Fn() -> Result<Session, String> + Send + Sync>;
 
 /// Reads the skills with their files, and passes each to the callback. May block.
@@ -50,7 +50,7 @@ pub struct McpServing {
     /// call [`add_server_content_tools`](crate::McpSource::add_server_content_tools) on the source
     /// of each server.
     pub upstream: Arc<[String]>,
-    /// Prompts to offer: skills, templates, and prompts of MCP servers.
+    /// Prompts that clients are offered: skills, templates, and prompts of MCP servers.
     pub prompts: Arc<dyn ServedPrompts>,
     /// Reads the skills, which are also offered as files. Called once, at the first request for
     /// them.

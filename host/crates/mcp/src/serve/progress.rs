@@ -19,7 +19,7 @@ pub(super) struct CallProgress {
 }
 
 impl CallProgress {
-    /// Sends the lines that arrive from `lines`.
+    /// Creates a sender of the progress lines that will arrive from `lines`.
     pub(super) fn new(
         context: &RequestContext<RoleServer>,
         origin: Option<String>,
@@ -34,8 +34,9 @@ impl CallProgress {
         }
     }
 
-    /// Waits for the next line without sending it. A caller may cancel the wait; a cancelled send
-    /// could arrive after the next message.
+    /// Waits for the next progress line and returns it without sending it. The caller sends it,
+    /// because a caller may cancel the wait, and a cancelled send could arrive after the next
+    /// message.
     pub(super) async fn next_line(&mut self) -> ProgressLine {
         loop {
             match self.lines.recv().await {
@@ -58,8 +59,8 @@ impl CallProgress {
         }
     }
 
-    /// Sends a line if it comes from the plugin that runs this call, and the client requested
-    /// progress.
+    /// Sends a progress line to the client if the line comes from the plugin that runs this call,
+    /// and the client requested progress.
     pub(super) async fn send_progress_line(&mut self, line: ProgressLine) {
         let is_own = self.origin.as_ref() == Some(&line.origin) && !line.text.is_empty();
         let Some(token) = self.token.clone().filter(|_| is_own) else {

@@ -55,7 +55,7 @@ pub trait ServedPrompts: Send + Sync {
     ) -> BoxFuture<'a, Result<String, String>>;
 }
 
-/// Converts a prompt into the protocol's description of it.
+/// Converts a prompt into the description of it that clients get.
 pub(super) fn describe_prompt(prompt: ServedPrompt) -> Prompt {
     let arguments = prompt.arguments.into_iter().map(|own| {
         let argument = ProtocolArgument::new(own.name).with_required(own.is_required);

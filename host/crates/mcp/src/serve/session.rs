@@ -12,7 +12,7 @@ use rind_lib::host::{
 };
 use rind_lib::lock::lock;
 use rind_lib::message::ToolSpec;
-use rind_lib::text::{clean_line, error_chain};
+use rind_lib::text::{clean_line, format_error_chain};
 use tokio::sync::{Mutex, OnceCell, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(8);
 /// dropped.
 const MAX_PROGRESS: usize = 16;
 
-/// Maximum number of sessions in one pool.
+/// Maximum number of sessions that one pool keeps open for the requests of clients.
 const MAX_POOLED: usize = 8;
 
 /// Maximum length of a progress line, in bytes.
@@ -48,7 +48,7 @@ pub(super) struct ServedSession {
     pub(super) progress: broadcast::Sender<ProgressLine>,
     /// Prompts and resources of the MCP servers in the session.
     pub(super) materials: SessionMaterials,
-    /// Cached lists of the resources of these MCP servers.
+    /// Cached lists of the resources that the MCP servers of the session offer.
     pub(super) resources: UpstreamListCache,
     /// Number of suspended calls, which wait until their client sends the user's answer.
     n_waiting: Arc<AtomicUsize>,
@@ -87,7 +87,8 @@ pub(super) struct SessionPool(Mutex<Vec<ServedSession>>);
 struct ServedToolLists {
     /// Tools of the session that was opened last; empty until the session has listed them.
     newest: Option<ToolsOfferedToClients>,
-    /// Tools that an earlier session listed.
+    /// Tools of an earlier session, which apply until the newest session has listed its own; `None`
+    /// if no earlier session listed tools.
     before: Option<Arc<[Arc<ToolSpec>]>>,
 }
 
@@ -136,7 +137,7 @@ impl ServingState {
     ///
     /// # Errors
     /// Reason, as a sentence.
-    pub(super) async fn pooled_session_without_suspension(
+    pub(super) async fn session_without_suspended_call(
         &self,
         pool: &SessionPool,
     ) -> Result<Option<ServedSession>, String> {
@@ -189,7 +190,7 @@ impl ServingState {
         let told = progress.clone();
         session.observe(move |stamped| {
             if let Event::Status { plugin, text } = &stamped.event {
-                // Ignore the error: there may be no listener.
+                // Ignore the error: possibly no client listens to the progress of calls.
                 let _ = told.send(ProgressLine {
                     origin: plugin.clone(),
                     text: clean_line(text, MAX_PROGRESS_BYTES),
@@ -226,11 +227,11 @@ impl ServingState {
             },
         };
         if let Some(mut known) = known {
-            known.list().await;
+            known.wait_for_list().await;
         }
     }
 
-    /// Returns the skills. The first call reads them.
+    /// Returns the skills that are offered to clients. The first call reads them.
     pub(super) async fn skills(&self) -> &SkillCatalog {
         let read = self.serving.skills.clone();
         let read = async {
@@ -240,14 +241,14 @@ impl ServingState {
                 building.finish()
             });
             let read = read.await;
-            // The task fails only if the program ends.
+            // The task that reads the skills fails only if the program ends.
             read.unwrap_or_default()
         };
         self.skills.get_or_init(|| read).await
     }
 
     /// Closes all sessions and waits until they have ended, at most for [`GRACE`].
-    pub(super) async fn close_all(&self) {
+    pub(super) async fn close_all_sessions(&self) {
         self.cancel.cancel();
         self.tasks.close();
         if tokio::time::timeout(GRACE, self.tasks.wait())
@@ -267,7 +268,7 @@ async fn run_session(mut session: Session, calls: ClientCallReceiver, cancel: Ca
     if let Err(error) = session.serve_calls(calls, &cancel).await {
         tracing::error!(
             session = &*id,
-            error = error_chain(&error),
+            error = format_error_chain(&error),
             "the session has ended, so it serves no further calls"
         );
     }
@@ -275,7 +276,7 @@ async fn run_session(mut session: Session, calls: ClientCallReceiver, cancel: Ca
     if let Err(error) = session.close().await {
         tracing::error!(
             session = &*id,
-            error = error_chain(&error),
+            error = format_error_chain(&error),
             "the session did not close in good order"
         );
     }

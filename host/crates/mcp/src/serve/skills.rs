@@ -26,7 +26,7 @@ const MAX_ALL_BYTES: u64 = 128 << 20;
 /// Skill that the server offers, with the content of its files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServedSkill {
-    /// Parts of the path in the skill's URI; the last part is the skill's name.
+    /// Components of the path in the skill's URI; the last one is the skill's name.
     pub place: Vec<String>,
     /// Fields of the front matter in `SKILL.md`.
     pub front: Map<String, Value>,
@@ -85,7 +85,8 @@ impl SkillCatalog {
         else {
             return Err("its front matter lacks a name or a description".to_owned());
         };
-        let root = skill_folder_uri(&read.place).ok_or("its name does not fit into an address")?;
+        let root =
+            build_skill_folder_uri(&read.place).ok_or("its name does not fit into an address")?;
         let mut manifest = Vec::new();
         let mut files = BTreeMap::new();
         for (path, bytes) in read.files {
@@ -113,7 +114,7 @@ impl SkillCatalog {
         self.skills.iter().find(|own| own.uri == uri).cloned()
     }
 
-    /// Returns the resources to list: only the `SKILL.md` of each skill, not its other files.
+    /// Returns the MCP resources to list: only the `SKILL.md` of each skill, not its other files.
     pub(super) fn resources(&self) -> Vec<Resource> {
         let described = self.skills.iter().map(|skill| {
             Resource::new(skill.uri.clone(), skill.name())
@@ -148,7 +149,7 @@ fn guess_media_type(path: &[String], bytes: &[u8]) -> &'static str {
 }
 
 /// Returns the URI of a skill's folder.
-fn skill_folder_uri(place: &[String]) -> Option<Url> {
+fn build_skill_folder_uri(place: &[String]) -> Option<Url> {
     let (first, rest) = place.split_first()?;
     let mut root = Url::parse("skill://skill/").ok()?;
     root.set_host(Some(first)).ok()?;
@@ -156,7 +157,8 @@ fn skill_folder_uri(place: &[String]) -> Option<Url> {
     Some(root)
 }
 
-/// Returns the URI of a file in a folder.
+/// Returns the URI of the file at `path` in a skill's folder, whose URI is `root`; `None` if a
+/// component of `path` is not possible in a URI.
 fn skill_file_uri(root: &Url, path: &[String]) -> Option<String> {
     let mut uri = root.clone();
     append_path_parts(&mut uri, path)?;

@@ -34,7 +34,7 @@ const WRITE_GRACE: Duration = Duration::from_secs(2);
 /// echoes these answers would cause an endless loop.
 const MAX_COMPLAINTS: usize = 100;
 
-/// Line that the client sent, or a note that it was too long.
+/// Line that the client sent, or a mark in place of a line that was too long.
 enum ClientLine {
     Whole(Vec<u8>),
     TooLong,
@@ -83,11 +83,11 @@ pub async fn serve_lines(
             Ok(())
         }
         Err(error) => Err(format!(
-            "the client did not begin as the protocol requires: {}",
+            "the client did not begin the connection as the MCP protocol requires: {}",
             clean_line(&error.to_string(), 300)
         )),
     };
-    state.close_all().await;
+    state.close_all_sessions().await;
     // Wait for queued answers only for a limited time: the client may no longer read.
     let _ = tokio::time::timeout(WRITE_GRACE, drained).await;
     outcome
@@ -162,7 +162,7 @@ impl StdioLineTransport {
                 self.has_begun.then_some(message)
             }
             Err(error) => {
-                let (id, fault) = invalid_line_error(line, &error);
+                let (id, fault) = create_invalid_line_error(line, &error);
                 self.send_error(id, fault).await;
                 None
             }
@@ -183,7 +183,10 @@ impl StdioLineTransport {
 }
 
 /// Returns the error for a line that is not a message, and the request's id if the line has one.
-fn invalid_line_error(line: &[u8], error: &serde_json::Error) -> (Option<RequestId>, ErrorData) {
+fn create_invalid_line_error(
+    line: &[u8],
+    error: &serde_json::Error,
+) -> (Option<RequestId>, ErrorData) {
     let value = match serde_json::from_slice::<Value>(line) {
         Ok(value) => value,
         Err(why) => {
@@ -200,7 +203,7 @@ fn invalid_line_error(line: &[u8], error: &serde_json::Error) -> (Option<Request
     let id = value.get("id").cloned();
     let id = id.and_then(|id| serde_json::from_value(id).ok());
     let error = clean_line(&error.to_string(), 200);
-    let text = format!("not a request of the protocol: {error}");
+    let text = format!("this is not a request of the MCP protocol: {error}");
     (id, ErrorData::invalid_request(text, None))
 }
 
@@ -277,7 +280,7 @@ mod tests {
     fn a_line_that_is_no_message_is_answered_with_its_id_where_it_has_one() {
         let fault = |line: &str| {
             let error = serde_json::from_str::<RxJsonRpcMessage<RoleServer>>(line).unwrap_err();
-            let (id, fault) = invalid_line_error(line.as_bytes(), &error);
+            let (id, fault) = create_invalid_line_error(line.as_bytes(), &error);
             (id.map(|id| id.to_string()), fault.code.0)
         };
         assert_eq!(fault("{"), (None, -32700));

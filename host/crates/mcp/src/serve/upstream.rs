@@ -20,8 +20,8 @@ use tokio::sync::Mutex as AsyncMutex;
 use super::calls::{ClientCall, ClientCallOutcome};
 use super::handler::McpServerHandler;
 use super::prompts::ForwardedPromptSource;
-use super::upstream_list::{NoUriOwner, ServerList, UpstreamLists};
-use crate::names::{ServerContentKind, server_content_tool_name, server_origin};
+use super::upstream_list::{ServerList, UpstreamLists, UriOwnerError};
+use crate::names::{ServerContentKind, mcp_server_origin, server_content_tool_name};
 use crate::resource::check_uri;
 use crate::shape::{prompt_result, resource_result};
 use rind_lib::host::{ClientCallResult, ListedResource};
@@ -43,7 +43,7 @@ const MAX_QUOTED_BYTES: usize = 200;
 #[derive(Clone, Default)]
 pub(super) struct UpstreamListCache(Arc<AsyncMutex<Option<DatedLists>>>);
 
-/// Lists of all servers, with the time at which they were read.
+/// Lists of the resources and templates of all servers, with the time at which they were read.
 type DatedLists = (Instant, Arc<UpstreamLists>);
 
 impl McpServerHandler {
@@ -53,7 +53,7 @@ impl McpServerHandler {
         &self,
         max_age: Duration,
     ) -> Result<Arc<UpstreamLists>, ErrorData> {
-        let upstream = self.upstream_servers();
+        let upstream = self.forwarded_server_names();
         if upstream.is_empty() {
             return Ok(Arc::default());
         }
@@ -67,7 +67,7 @@ impl McpServerHandler {
         let listed = upstream.iter().map(async |server| {
             let listed = session
                 .materials
-                .list_resources(&server_origin(server))
+                .list_resources(&mcp_server_origin(server))
                 .await;
             if let Err(why) = &listed {
                 tracing::warn!(
@@ -133,7 +133,8 @@ impl McpServerHandler {
         }
     }
 
-    /// Gets a prompt from a server, with a call in the client's session.
+    /// Fetches a prompt from an MCP server for the client. The fetch is a call in the client's
+    /// session, with hooks and approval.
     ///
     /// # Errors
     /// The call is refused or fails.
@@ -156,7 +157,8 @@ impl McpServerHandler {
         }
     }
 
-    /// Returns the name of the only server that lists a URI, or a template that matches it.
+    /// Returns the name of the only MCP server that lists a URI, or a template that matches the
+    /// URI.
     async fn find_listing_server(&self, uri: &str) -> Result<String, ErrorData> {
         if let Err(why) = check_uri(uri) {
             let text = format!("there is no such resource: the address {why}");
@@ -168,7 +170,7 @@ impl McpServerHandler {
         let mut lists = self
             .list_upstream_resources_and_templates(MAX_LISTED_AGE)
             .await?;
-        if lists.server_that_lists_uri(uri) == Err(NoUriOwner::Nobody) {
+        if lists.server_that_lists_uri(uri) == Err(UriOwnerError::Nobody) {
             lists = self
                 .list_upstream_resources_and_templates(MIN_LISTED_AGE)
                 .await?;
@@ -176,15 +178,15 @@ impl McpServerHandler {
         let quoted = || clean_line(uri, MAX_QUOTED_BYTES);
         match lists.server_that_lists_uri(uri) {
             Ok(server) => Ok(server.to_owned()),
-            Err(NoUriOwner::Nobody) => Err(missing_resource_error(uri)),
-            Err(NoUriOwner::Several(first, second)) => {
+            Err(UriOwnerError::Nobody) => Err(missing_resource_error(uri)),
+            Err(UriOwnerError::Several(first, second)) => {
                 let text = format!(
                     "the MCP servers `{first}` and `{second}` both have the resource `{}`; forward only one of these servers",
                     quoted()
                 );
                 Err(ErrorData::invalid_params(text, None))
             }
-            Err(NoUriOwner::Unknown(server, why)) => {
+            Err(UriOwnerError::Unknown(server, why)) => {
                 let text = format!(
                     "the resource `{}` was not requested, because it may belong to the MCP server `{server}`, whose resources are not known: the server {why}; try again in {} s, or stop forwarding that server",
                     quoted(),
@@ -203,15 +205,15 @@ pub(super) fn missing_resource_error(uri: &str) -> ErrorData {
 }
 
 fn describe_resource(own: &ListedResource) -> Resource {
-    let mut described = Resource::new(own.uri.clone(), masked(&own.name))
-        .with_description(masked(&own.description));
+    let mut described = Resource::new(own.uri.clone(), mask_secrets(&own.name))
+        .with_description(mask_secrets(&own.description));
     described.mime_type.clone_from(&own.media_type);
     described
 }
 
 fn describe_template(own: &ListedResource) -> Option<ResourceTemplate> {
-    let mut described = ResourceTemplate::new(own.template.clone()?, masked(&own.name))
-        .with_description(masked(&own.description));
+    let mut described = ResourceTemplate::new(own.template.clone()?, mask_secrets(&own.name))
+        .with_description(mask_secrets(&own.description));
     described.mime_type.clone_from(&own.media_type);
     Some(described)
 }
@@ -235,6 +237,6 @@ fn into_json_object(value: Value) -> JsonObject {
     }
 }
 
-fn masked(text: &str) -> String {
+fn mask_secrets(text: &str) -> String {
     SecretScanner::shared().masked(text).into_owned()
 }

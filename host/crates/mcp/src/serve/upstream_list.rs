@@ -24,24 +24,26 @@ pub(super) struct ServerList {
     pub(super) listed: Result<Vec<ListedResource>, String>,
 }
 
-/// Resources and templates of all servers that are forwarded to clients.
+/// Resources and resource templates of upstream MCP servers, which Rind forwards to its own
+/// clients.
 #[derive(Default)]
 pub(super) struct UpstreamLists(Vec<ServerList>);
 
 /// Reason why a URI is not requested from any server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoUriOwner {
+pub(super) enum UriOwnerError {
     /// No server lists the URI.
     Nobody,
     /// Several servers list the URI, among them these two.
     Several(String, String),
-    /// The owner is unknown, because this server did not list its resources; contains its name and
+    /// A server did not list its resources, so it may have the URI; contains the server's name and
     /// the reason.
     Unknown(String, String),
 }
 
 impl UpstreamLists {
-    /// Stores the lists. Removes URIs of skills, which the host serves itself.
+    /// Creates the value from the lists of all servers. Removes URIs of skills, which the host
+    /// serves itself.
     pub(super) fn new(mut all: Vec<ServerList>) -> Self {
         for listed in all.iter_mut().filter_map(|own| own.listed.as_mut().ok()) {
             listed.retain(|own| !is_skill_uri(uri_or_template_text(own)));
@@ -54,9 +56,9 @@ impl UpstreamLists {
     ///
     /// # Errors
     /// No server, several servers, or an unknown number of servers list the URI.
-    pub(super) fn server_that_lists_uri(&self, uri: &str) -> Result<&str, NoUriOwner> {
+    pub(super) fn server_that_lists_uri(&self, uri: &str) -> Result<&str, UriOwnerError> {
         if check_uri(uri).is_err() || is_skill_uri(uri) {
-            return Err(NoUriOwner::Nobody);
+            return Err(UriOwnerError::Nobody);
         }
         let has = |own: &ListedResource| match &own.template {
             None => own.uri == uri,
@@ -70,29 +72,29 @@ impl UpstreamLists {
                     owners.insert(&own.server);
                 }
                 Ok(_) => {}
-                Err(why) => missing = Some(NoUriOwner::Unknown(own.server.clone(), why.clone())),
+                Err(why) => missing = Some(UriOwnerError::Unknown(own.server.clone(), why.clone())),
             }
         }
         let mut owners = owners.into_iter();
         match (owners.next(), owners.next(), missing) {
             (Some(first), Some(second), _) => {
-                Err(NoUriOwner::Several(first.to_owned(), second.to_owned()))
+                Err(UriOwnerError::Several(first.to_owned(), second.to_owned()))
             }
             (_, _, Some(missing)) => Err(missing),
             (Some(owner), None, None) => Ok(owner),
-            (None, _, None) => Err(NoUriOwner::Nobody),
+            (None, _, None) => Err(UriOwnerError::Nobody),
         }
     }
 
     /// Returns the resources that clients see, each once. Excludes URIs that several servers list.
     /// Excludes URIs with a secret too: the secret is masked, so a client could not request them.
     pub(super) fn resources_for_clients(&self) -> Vec<&ListedResource> {
-        self.select_listed(|own| own.template.is_none())
+        self.select_listed_resources(|own| own.template.is_none())
     }
 
     /// Returns the templates that clients see, by the rules of [`Self::resources_for_clients`].
     pub(super) fn templates_for_clients(&self) -> Vec<&ListedResource> {
-        self.select_listed(|own| own.template.is_some())
+        self.select_listed_resources(|own| own.template.is_some())
     }
 
     /// Returns the name and the list of each server that listed its resources.
@@ -101,7 +103,10 @@ impl UpstreamLists {
         known.filter_map(|own| Some((own.server.as_str(), own.listed.as_ref().ok()?.as_slice())))
     }
 
-    fn select_listed(&self, is_wanted: impl Fn(&ListedResource) -> bool) -> Vec<&ListedResource> {
+    fn select_listed_resources(
+        &self,
+        is_wanted: impl Fn(&ListedResource) -> bool,
+    ) -> Vec<&ListedResource> {
         let mut owners: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (server, listed) in self.listed_server_resources() {
             for own in listed.iter().filter(|own| is_wanted(own)) {
@@ -187,7 +192,7 @@ mod tests {
             server("b", &["x://both", "y://{id}", "z://{id}"]),
         ]);
         let several = |first: &str, second: &str| {
-            Err(NoUriOwner::Several(first.to_owned(), second.to_owned()))
+            Err(UriOwnerError::Several(first.to_owned(), second.to_owned()))
         };
         for (uri, expected) in [
             ("x://one", Ok("a")),
@@ -197,8 +202,8 @@ mod tests {
             // An exactly listed URI does not take precedence over a template of another server.
             ("y://7", several("a", "b")),
             ("y://8", Ok("b")),
-            ("x://none", Err(NoUriOwner::Nobody)),
-            ("z://1\u{1b}", Err(NoUriOwner::Nobody)),
+            ("x://none", Err(UriOwnerError::Nobody)),
+            ("z://1\u{1b}", Err(UriOwnerError::Nobody)),
         ] {
             assert_eq!(lists.server_that_lists_uri(uri), expected, "{uri}");
         }
@@ -211,7 +216,7 @@ mod tests {
     #[test]
     fn while_the_list_of_a_server_is_missing_no_other_server_gets_its_addresses() {
         let lists = UpstreamLists::new(vec![server("a", &["x://one"]), failed("b")]);
-        let unknown = Err(NoUriOwner::Unknown("b".to_owned(), "hangs".to_owned()));
+        let unknown = Err(UriOwnerError::Unknown("b".to_owned(), "hangs".to_owned()));
         assert_eq!(lists.server_that_lists_uri("x://one"), unknown);
         assert_eq!(lists.server_that_lists_uri("x://two"), unknown);
         assert_eq!(select_listed(&lists), ["x://one"]);
@@ -224,7 +229,7 @@ mod tests {
         assert_eq!(select_listed(&lists), ["skills://x"]);
         assert_eq!(
             lists.server_that_lists_uri("skill://pdf/SKILL.md"),
-            Err(NoUriOwner::Nobody)
+            Err(UriOwnerError::Nobody)
         );
     }
 
@@ -245,7 +250,7 @@ mod tests {
         assert_eq!(shown.last(), Some(&"x://other"));
         assert!(matches!(
             lists.server_that_lists_uri("x://last"),
-            Err(NoUriOwner::Several(..))
+            Err(UriOwnerError::Several(..))
         ));
     }
 }

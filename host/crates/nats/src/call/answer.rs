@@ -12,12 +12,13 @@ use http::{Request, Response};
 use rind_lib::session::SessionAddress;
 use tokio::task::AbortHandle;
 
-use super::SessionCalls;
+use super::SessionRequests;
 use super::parts::{AnswerPartKind, FROM, PART, PATH, answer_headers, read_request};
 use crate::NatsError;
 use crate::worker::root_session_address;
 
-/// Interval at which the holder notifies the caller that the answer is still being prepared.
+/// Interval at which the session's holder notifies the caller that it is still preparing the answer
+/// to the request.
 const BEAT: Duration = Duration::from_secs(4);
 
 /// Timeout for the caller's acknowledgment of a part.
@@ -38,9 +39,9 @@ pub trait CallHandler: Send + Sync {
 
 /// Guard of the task that answers requests for a session. Dropping the guard stops the task.
 #[derive(Debug)]
-pub struct SessionAnswerGuard(AbortHandle);
+pub struct SessionAnswerTaskGuard(AbortHandle);
 
-impl Drop for SessionAnswerGuard {
+impl Drop for SessionAnswerTaskGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -49,7 +50,7 @@ impl Drop for SessionAnswerGuard {
 /// Error for a caller that no longer waits for the answer.
 struct CallerNoLongerWaits;
 
-impl SessionCalls {
+impl SessionRequests {
     /// Answers requests for a session that this program has open, until the returned guard is
     /// dropped.
     ///
@@ -59,7 +60,7 @@ impl SessionCalls {
         &self,
         session: &str,
         handler: Arc<dyn CallHandler>,
-    ) -> Result<SessionAnswerGuard, NatsError> {
+    ) -> Result<SessionAnswerTaskGuard, NatsError> {
         let at = root_session_address(session)?;
         let mut requests = self.subscribe(self.subject(&at)).await?;
         let held = self.session_held_subject(&at);
@@ -76,7 +77,7 @@ impl SessionCalls {
                 own.spawn_answer(&at, message, &handler);
             }
         });
-        Ok(SessionAnswerGuard(task.abort_handle()))
+        Ok(SessionAnswerTaskGuard(task.abort_handle()))
     }
 
     /// Subscribes, and waits until the server has processed the subscription.
@@ -139,7 +140,8 @@ impl SessionCalls {
 struct RequestCaller {
     client: Client,
     to: async_nats::Subject,
-    /// Id of this answer, by which the caller distinguishes answers of several programs.
+    /// Id of the answer of this program, by which the caller distinguishes the answers of several
+    /// programs.
     from: String,
 }
 
@@ -189,7 +191,7 @@ impl RequestCaller {
         self.send(kind, HeaderMap::new(), Bytes::new()).await
     }
 
-    /// Sends a part and waits for the caller's acknowledgment.
+    /// Sends a part of an answer, and waits until the caller has acknowledged it.
     async fn send(
         &self,
         kind: AnswerPartKind,

@@ -9,12 +9,12 @@ use futures_util::stream::{self, BoxStream};
 use http::{Request, Response};
 
 use super::parts::{AnswerPartKind, FROM, decode_answer_head, request_headers};
-use super::{MAX_CALL_BYTES, SessionCalls};
+use super::{MAX_CALL_BYTES, SessionRequests};
 use crate::NatsError;
 use crate::worker::root_session_address;
 
-/// Time without a part of the answer after which the holder is considered dead. A live holder sends
-/// a part at least every four seconds.
+/// Time without a part of the answer after which the program that has the session open is
+/// considered dead. A live program sends a part at least every four seconds.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Maximum wait for a program that holds a session's lease to announce that it answers for the
@@ -26,11 +26,11 @@ const OPENING: Duration = Duration::from_millis(200);
 #[non_exhaustive]
 pub enum CallError {
     /// No program holds the session.
-    #[error("no program that answers requests has the session open")]
+    #[error("the session is open in no program that answers requests from other programs")]
     NoHolder,
     /// The body of the request is larger than [`MAX_CALL_BYTES`].
     #[error(
-        "the body has more than {} KiB, the maximum for a session that another machine has open",
+        "the body of the request has more than {} KiB, the maximum for sessions that are open on another machine",
         MAX_CALL_BYTES >> 10
     )]
     TooLarge,
@@ -40,7 +40,7 @@ pub enum CallError {
          worker continues the session soon"
     )]
     Silent,
-    /// The answer does not follow the format.
+    /// The answer does not follow the format of answers between programs.
     #[error("the program that has the session open gave an answer that cannot be read")]
     Unreadable,
     /// The servers cannot be reached.
@@ -51,7 +51,7 @@ pub enum CallError {
 /// Body of an answer, streamed in parts. It ends with an error if the holder is gone.
 pub type CallBody = BoxStream<'static, Result<Bytes, CallError>>;
 
-impl SessionCalls {
+impl SessionRequests {
     /// Sends a request to the program that holds a session, and returns its answer.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl SessionCalls {
             from: None,
         };
         loop {
-            let (kind, message) = answer.next_part().await?;
+            let (kind, message) = answer.receive_next_part().await?;
             match kind {
                 AnswerPartKind::Wait => {}
                 AnswerPartKind::Head => {
@@ -98,13 +98,13 @@ impl SessionCalls {
         }
     }
 
-    /// Whether a program holds a session and answers requests.
+    /// Whether a program has a session open and answers requests.
     ///
     /// # Errors
-    /// The servers cannot be reached, or the holder does not answer.
-    pub async fn is_held(&self, session: &str) -> Result<bool, CallError> {
-        // Request the path `/`, which does not exist: even the error answer shows that there is a
-        // holder.
+    /// The servers cannot be reached, or the program that has the session open does not answer.
+    pub async fn is_session_held(&self, session: &str) -> Result<bool, CallError> {
+        // Request the path `/`, which does not exist: even an error response proves that a program
+        // holds the session.
         let mut request = Request::new(Bytes::new());
         *request.uri_mut() = http::Uri::from_static("/");
         match self.ask(session, request).await {
@@ -115,8 +115,8 @@ impl SessionCalls {
     }
 }
 
-impl SessionCalls {
-    /// Waits at most the duration `time` until a program announces that it holds a session.
+impl SessionRequests {
+    /// Waits at most the duration `time` until a program announces that it has opened the session.
     ///
     /// # Errors
     /// The session's id is invalid, or the servers cannot be reached.
@@ -124,7 +124,8 @@ impl SessionCalls {
         let at = root_session_address(session)?;
         let mut held = self.subscribe(self.session_held_subject(&at)).await?;
         let is_held = self.parts.leases.holder(&at).await?.is_some();
-        // If a program holds the lease, wait only briefly: it announces itself soon, or it is dead.
+        // If a program holds the lease of the session, wait only briefly: a live program soon
+        // announces that it answers for the session.
         let time = if is_held { time.min(OPENING) } else { time };
         let _ = tokio::time::timeout(time, held.next()).await;
         Ok(())
@@ -141,8 +142,8 @@ struct AnswerReader {
 }
 
 impl AnswerReader {
-    /// Waits for the next part and acknowledges it.
-    async fn next_part(&mut self) -> Result<(AnswerPartKind, Message), CallError> {
+    /// Waits for the next part of the answer and acknowledges it.
+    async fn receive_next_part(&mut self) -> Result<(AnswerPartKind, Message), CallError> {
         let until = tokio::time::Instant::now() + SILENCE;
         loop {
             let next = tokio::time::timeout_at(until, self.parts.next()).await;
@@ -152,8 +153,8 @@ impl AnswerReader {
                 Err(_) => return Err(CallError::Silent),
             };
             if message.status == Some(StatusCode::NO_RESPONDERS) {
-                // The server reports a missing holder before any part arrives. Ignore a later
-                // report.
+                // The server reports that no program has the session open before any part arrives.
+                // Ignore a later report.
                 if self.from.is_none() {
                     return Err(CallError::NoHolder);
                 }
@@ -182,7 +183,7 @@ impl AnswerReader {
         let parts = stream::unfold(Some(self), |reader| async move {
             let mut reader = reader?;
             loop {
-                match reader.next_part().await {
+                match reader.receive_next_part().await {
                     Ok((AnswerPartKind::Wait, _)) => {}
                     Ok((AnswerPartKind::Body, message)) => {
                         return Some((Ok(message.payload), Some(reader)));

@@ -14,21 +14,23 @@ use serde_json::Value;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::SessionCalls;
+use super::SessionRequests;
 use crate::NatsError;
 use crate::names::id_in_last_subject_token;
 
-/// Maximum time to wait for the boards of all holders. Holders that were killed do not answer.
+/// Maximum time to wait until all holders have answered with their lists of sessions (boards).
+/// Holders that were killed do not answer.
 const WINDOW: Duration = Duration::from_millis(600);
 
-/// Time without an answer after which the caller checks whether boards are missing.
+/// Time without an answer after which the caller checks whether the lists of some programs' open
+/// sessions (boards) are missing.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Maximum number of sessions without a board whose leases are read, to check whether a program
-/// holds them.
+/// Maximum number of sessions that are on no holder's list (board) and whose leases are therefore
+/// read, to check whether a program holds them.
 const MAX_LOOKED_AT: usize = 64;
 
-/// Maximum number of boards that are read for one request.
+/// Maximum number of programs whose lists of open sessions (boards) are read for one request.
 const MAX_BOARDS: usize = 1_000;
 
 /// Maximum size of a board, in bytes.
@@ -42,11 +44,12 @@ pub struct HeldSessionsBoard {
     pub from: String,
     /// Ids of the sessions that the program holds.
     pub sessions: Vec<String>,
-    /// Data about these sessions, in the holder's own format.
+    /// Data about the sessions in `sessions`, in a format of the program that has them open.
     pub told: Value,
 }
 
-/// Guard of the task that answers requests for boards. Dropping the guard stops the task.
+/// Guard of the task that answers other programs' requests for this program's board. Dropping the
+/// guard stops the task.
 #[derive(Debug)]
 pub struct BoardAnswerTaskGuard(AbortHandle);
 
@@ -56,9 +59,10 @@ impl Drop for BoardAnswerTaskGuard {
     }
 }
 
-impl SessionCalls {
-    /// Answers requests for this program's board until the returned guard is dropped. `tell`
-    /// returns the ids of the sessions and the data about them.
+impl SessionRequests {
+    /// Answers other programs' requests for the list of sessions that this program has open, until
+    /// the returned guard is dropped. `tell` returns the ids of the sessions and the data about
+    /// them.
     ///
     /// # Errors
     /// The servers cannot be reached.
@@ -100,7 +104,8 @@ impl SessionCalls {
         Ok(BoardAnswerTaskGuard(task.abort_handle()))
     }
 
-    /// Requests and collects the boards of all other programs.
+    /// Requests from all other programs the lists of the sessions that they have open (boards), and
+    /// collects the answers.
     ///
     /// # Errors
     /// The servers cannot be reached.
@@ -124,7 +129,7 @@ impl SessionCalls {
                 Ok(Some(message)) if message.status.is_some() => break,
                 Ok(Some(message)) => boards.extend(serde_json::from_slice(&message.payload).ok()),
                 Ok(None) => return Err(NatsError::Ended),
-                Err(_) if self.do_boards_cover_held_sessions(&boards).await? => break,
+                Err(_) if self.are_held_sessions_covered(&boards).await? => break,
                 Err(_) => {}
             }
         }
@@ -132,8 +137,9 @@ impl SessionCalls {
         Ok(boards)
     }
 
-    /// Whether every session with a held lease is on a board or open in this program.
-    async fn do_boards_cover_held_sessions(
+    /// Whether every session with a held lease is on one of the holders' lists (boards), or open in
+    /// this program.
+    async fn are_held_sessions_covered(
         &self,
         boards: &[HeldSessionsBoard],
     ) -> Result<bool, NatsError> {
@@ -143,7 +149,7 @@ impl SessionCalls {
             .iter()
             .flat_map(|board| board.sessions.iter().map(String::as_str))
             .collect();
-        let leases = self.parts.link.subjects(&stream, ">").await?;
+        let leases = self.parts.link.list_subjects(&stream, ">").await?;
         let missing: Vec<SessionAddress> = leases
             .iter()
             .filter_map(|lease| SessionAddress::parse(&id_in_last_subject_token(lease)))

@@ -8,14 +8,14 @@
 //!
 //! The accounts and permissions of the NATS servers control access: every client that may publish
 //! to the subjects of a tenant may call. The module must not interpret requests. Start from
-//! [`SessionCalls`].
+//! [`SessionRequests`].
 
 mod answer;
 mod ask;
 mod boards;
 mod parts;
 
-pub use answer::{CallHandler, SessionAnswerGuard};
+pub use answer::{CallHandler, SessionAnswerTaskGuard};
 pub use ask::{CallBody, CallError};
 pub use boards::{BoardAnswerTaskGuard, HeldSessionsBoard};
 
@@ -40,7 +40,7 @@ const MAX_STREAMS: usize = 192;
 
 /// Sends and answers requests for sessions.
 #[derive(Clone)]
-pub struct SessionCalls {
+pub struct SessionRequests {
     parts: Arc<SharedStoreState>,
     /// Permits for concurrent requests other than event streams.
     answering: Arc<Semaphore>,
@@ -48,7 +48,7 @@ pub struct SessionCalls {
     streaming: Arc<Semaphore>,
 }
 
-impl std::fmt::Debug for SessionCalls {
+impl std::fmt::Debug for SessionRequests {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("SessionCalls")
             .field(&self.parts.name)
@@ -56,8 +56,8 @@ impl std::fmt::Debug for SessionCalls {
     }
 }
 
-impl SessionCalls {
-    /// Creates the client and server for requests about the sessions of a store.
+impl SessionRequests {
+    /// Creates the value that sends and answers requests about the sessions of a store.
     #[must_use]
     pub fn new(sessions: &NatsSessions) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl SessionCalls {
         }
     }
 
-    /// Returns the subject on which the holder of a session receives requests.
+    /// Returns the NATS subject on which the program that holds a session receives requests.
     fn subject(&self, at: &SessionAddress) -> String {
         let tenant = self.parts.streams.names.tenant();
         format!(
@@ -76,7 +76,7 @@ impl SessionCalls {
         )
     }
 
-    /// Returns the subject on which a program announces that it now holds a session.
+    /// Returns the subject on which a program announces that it has opened a session.
     fn session_held_subject(&self, at: &SessionAddress) -> String {
         let tenant = self.parts.streams.names.tenant();
         format!(
@@ -85,7 +85,8 @@ impl SessionCalls {
         )
     }
 
-    /// Returns the subject on which all holders receive requests for their boards.
+    /// Returns the subject on which all holders receive requests for the lists of their sessions
+    /// (boards).
     fn board_requests_subject(&self) -> String {
         format!("rind.{}.boards", self.parts.streams.names.tenant())
     }

@@ -19,17 +19,17 @@ pub(super) const FROM: &str = "Rind-From";
 /// Header with the HTTP status of an answer.
 pub(super) const STATUS: &str = "Rind-Status";
 
-/// Prefix of NATS headers that carry an HTTP header.
+/// Prefix of the NATS headers that carry the HTTP headers of a request or an answer.
 const HTTP: &str = "Rind-Http-";
 
-/// HTTP headers of a request that are forwarded to the holder. Tokens and cookies are not
-/// forwarded: the server that received the request has checked them.
+/// HTTP headers of a request that are forwarded to the program that holds the session. Tokens and
+/// cookies are not forwarded: the server that received the request has checked them.
 const FORWARDED_REQUEST_HEADERS: [&str; 3] = ["accept", "content-type", "last-event-id"];
 
 /// HTTP headers of an answer that are forwarded to the caller.
 const FORWARDED_ANSWER_HEADERS: [&str; 2] = ["content-type", "location"];
 
-/// Kind of a message that is part of an answer.
+/// Kind of a message that carries a part of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerPartKind {
     /// The answer is still being prepared. Sent periodically, so that the caller continues to wait.

@@ -28,10 +28,11 @@ use crate::setup::{NO_STREAM, ensure_stream_exists};
 use crate::worker::{invalid_class_error, is_worker_class_name};
 use crate::{NatsError, NatsSessions};
 
-/// Maximum number of records that the bucket keeps for each key.
+/// Maximum number of published sets that the bucket keeps for each tenant or class.
 const HISTORY: i64 = 64;
 
-/// Maximum interval at which a program checks for a new record if no notification arrives.
+/// Maximum interval at which a program checks for a new record of a plugin set if no notification
+/// arrives.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Minimum interval between two checks for a new record. It limits the load, because any client
@@ -44,13 +45,14 @@ pub struct PluginSets {
     parts: Arc<SharedStoreState>,
 }
 
-/// Position at which the next record of a tenant or a class is published.
+/// Position in the history of a tenant's or a class's plugin sets at which the next record is
+/// published.
 #[derive(Clone, Debug)]
 pub struct NextPluginSetPosition {
-    /// Sequence of the key's last message, directly after which the next record is stored; 0 if the
-    /// key has no message.
+    /// Sequence of the last message under the key of the tenant or class. The next record must
+    /// directly follow this message. 0 if the key has no message.
     sequence: u64,
-    /// Last record, or the reason why it is refused; `None` if there is none.
+    /// Last published record, or the reason why it is refused; `None` if there is none.
     pub last: Option<Result<SignedPluginSet, String>>,
 }
 
@@ -79,9 +81,9 @@ impl PluginSets {
     /// the tenant. `None` if neither was published.
     ///
     /// # Errors
-    /// The record is signed with none of these keys, is for another tenant or class, or exceeds a
+    /// The record is signed with none of `keys`, is for another tenant or class, or exceeds a
     /// limit, or the servers do not answer.
-    pub async fn find(
+    pub async fn find_set(
         &self,
         class: &str,
         keys: &[String],
@@ -108,8 +110,8 @@ impl PluginSets {
         Ok(self.last(Some(class)).await?.is_some() || self.last(None).await?.is_some())
     }
 
-    /// Returns the set with this digest from the history of a class or of the tenant, if the bucket
-    /// still has it.
+    /// Returns the set with this digest from the earlier and current sets of a class or of the
+    /// tenant, if the bucket still has it.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -157,11 +159,12 @@ impl PluginSets {
         })
     }
 
-    /// Signs a record and stores it after the last one at `place`. Its files must be stored before.
+    /// Signs a record and stores it as the next record at `place`. The files that the record lists
+    /// must be stored before.
     ///
     /// # Errors
     /// The record is for another tenant or exceeds a limit, another program has stored a record
-    /// since, or the servers do not answer.
+    /// after `place` was determined, or the servers do not answer.
     pub async fn publish(
         &self,
         place: &NextPluginSetPosition,
@@ -169,7 +172,7 @@ impl PluginSets {
         record: PluginSetRecord,
     ) -> Result<SignedPluginSet, NatsError> {
         let class = record.class.clone();
-        let refused = |why: String| self.unusable_set_error(class.as_deref(), why);
+        let refused = |why: String| self.unusable_plugin_set_error(class.as_deref(), why);
         if record.tenant != self.tenant() {
             return Err(refused("it is for another tenant".to_owned()));
         }
@@ -196,7 +199,7 @@ impl PluginSets {
     /// The servers do not answer, or refuse the content.
     pub fn store_file(&self, bytes: &[u8]) -> Result<PluginSetFile, NatsError> {
         let blobs = NatsBlobs::for_plugins(self.parts.clone());
-        let hash = SessionBlobs::bytes_blob_id(bytes);
+        let hash = SessionBlobs::compute_blob_id(bytes);
         if read_stored_content(&blobs, &hash)?.is_none() {
             // Remove parts that are stored under this hash but are incomplete or wrong.
             blobs.release(&hash);
@@ -249,7 +252,7 @@ impl PluginSets {
         keys: &[String],
     ) -> Result<SignedPluginSet, NatsError> {
         let checked = self.require_set_for_class(message, class, keys);
-        checked.map_err(|why| self.unusable_set_error(class, why))
+        checked.map_err(|why| self.unusable_plugin_set_error(class, why))
     }
 
     fn require_set_for_class(
@@ -262,23 +265,24 @@ impl PluginSets {
         let (tenant, of_class) = (&set.record.tenant, set.record.class.as_deref());
         if tenant != self.tenant() {
             return Err(format!(
-                "it is a record for the tenant {}",
+                "it was published for another tenant, {}",
                 rind_lib::text::clean_line(tenant, 40)
             ));
         }
         if of_class != class {
             return Err(match of_class {
                 Some(other) => format!(
-                    "it is a record for the class {}",
+                    "it was published for another class of workers, {}",
                     rind_lib::text::clean_line(other, 40)
                 ),
-                None => "it is a record for the whole tenant".to_owned(),
+                None => "it was published for the whole tenant, not for this class of workers"
+                    .to_owned(),
             });
         }
         Ok(set)
     }
 
-    fn unusable_set_error(&self, class: Option<&str>, why: String) -> NatsError {
+    fn unusable_plugin_set_error(&self, class: Option<&str>, why: String) -> NatsError {
         let of = match class {
             Some(class) => format!("the class {class} of the tenant {}", self.tenant()),
             None => format!("the tenant {}", self.tenant()),
@@ -288,7 +292,7 @@ impl PluginSets {
 
     async fn last(&self, class: Option<&str>) -> Result<Option<StoredMessage>, NatsError> {
         let (stream, subject) = (self.stream(), self.subject(class));
-        none_if_stream_missing(self.parts.link.last(&stream, &subject).await)
+        none_if_stream_missing(self.parts.link.last_message(&stream, &subject).await)
     }
 
     async fn next(
@@ -338,7 +342,8 @@ impl PluginSets {
 pub struct SetChangeSubscription(Subscriber);
 
 impl SetChangeSubscription {
-    /// Waits for a notification that a set has changed, at most until the next regular check.
+    /// Waits for a notification that a plugin set has changed, at most until the next regular
+    /// check.
     pub async fn wait_for_change(&mut self) {
         tokio::time::sleep(MIN_CHECK_INTERVAL).await;
         let _ = tokio::time::timeout(MAX_CHECK_INTERVAL, self.0.next()).await;
@@ -347,7 +352,8 @@ impl SetChangeSubscription {
     }
 }
 
-/// Returns the content of a file; `None` if a part is missing or the content has another hash.
+/// Returns the content of the plugin file with this hash; `None` if a part of it is missing or its
+/// content has another hash.
 fn read_stored_content(blobs: &NatsBlobs, hash: &str) -> Result<Option<Vec<u8>>, NatsError> {
     match blobs.get(hash) {
         Ok(bytes) => Ok(Some(bytes)),

@@ -100,7 +100,8 @@ impl PluginSetRecord {
         }
     }
 
-    /// Parses the text of a record whose signature was verified, and checks the record.
+    /// Parses the text of a plugin set's record, whose signature was verified before, and checks
+    /// the record.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let unreadable = |error: serde_json::Error| {
             format!(
@@ -111,7 +112,7 @@ impl PluginSetRecord {
         let RecordFormatVersion { format } = serde_json::from_str(text).map_err(unreadable)?;
         if format != FORMAT {
             return Err(format!(
-                "its record has the format {format}, and this version of rind reads {FORMAT}: update rind here"
+                "its record has format version {format}, but this version of rind reads only version {FORMAT}: update rind on this machine"
             ));
         }
         let record: Self = serde_json::from_str(text).map_err(unreadable)?;
@@ -119,17 +120,17 @@ impl PluginSetRecord {
         Ok(record)
     }
 
-    /// Checks the limits, names and paths of the record.
+    /// Checks that the numbers, names and paths in the record are valid and within the limits.
     pub(super) fn require_valid_record(&self) -> Result<(), String> {
         if self.number == 0 || self.oldest > self.number {
             return Err(format!(
-                "its number is {}, and the oldest usable number is {}",
+                "its number is {}, but must be at least 1 and at least {}, the number of the oldest usable set",
                 self.number, self.oldest
             ));
         }
         if self.plugins.is_empty() || self.plugins.len() > MAX_PLUGINS {
             return Err(format!(
-                "it has {} plugins; a set has 1 to {MAX_PLUGINS}",
+                "it has {} plugins, but a set of plugins must have 1 to {MAX_PLUGINS}",
                 self.plugins.len()
             ));
         }
@@ -144,7 +145,7 @@ impl PluginSetRecord {
         let total = files.fold(0_u64, |total, file| total.saturating_add(file.bytes));
         if total > MAX_BYTES {
             return Err(format!(
-                "its files have {total} bytes, and at most {MAX_BYTES} are read"
+                "the files of the set have {total} bytes, and at most {MAX_BYTES} are read"
             ));
         }
         Ok(())
@@ -167,7 +168,7 @@ impl PluginSetPlugin {
         let of = |why: String| format!("plugin {}: {why}", self.name);
         if self.files.is_empty() || self.files.len() > MAX_FILES {
             return Err(of(format!(
-                "it has {} files; a plugin has 1 to {MAX_FILES}",
+                "it has {} files, but a plugin must have 1 to {MAX_FILES}",
                 self.files.len()
             )));
         }

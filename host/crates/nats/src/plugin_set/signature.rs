@@ -108,7 +108,7 @@ struct StoredPluginSet {
     record: String,
 }
 
-/// Checks and signs a record. Returns the signed set and the bytes to store.
+/// Checks and signs the record of a plugin set. Returns the signed set and the bytes to store.
 pub(super) fn sign_plugin_set_record(
     key: &PluginSetKey,
     record: PluginSetRecord,
@@ -117,14 +117,14 @@ pub(super) fn sign_plugin_set_record(
     let text = serde_json::to_string(&record).map_err(|error| error.to_string())?;
     if text.len() > MAX_RECORD_BYTES {
         return Err(format!(
-            "its record has {} bytes, and at most {MAX_RECORD_BYTES} are stored",
+            "the record of the set has {} bytes, and at most {MAX_RECORD_BYTES} are stored",
             text.len()
         ));
     }
     let signature = key.0.sign(&bytes_to_sign(&text));
     let signature = signature.map_err(|error| error.to_string())?;
     let set = SignedPluginSet {
-        digest: SessionBlobs::bytes_blob_id(text.as_bytes()),
+        digest: SessionBlobs::compute_blob_id(text.as_bytes()),
         key: key.public(),
         record,
     };
@@ -137,7 +137,7 @@ pub(super) fn sign_plugin_set_record(
     Ok((set, bytes))
 }
 
-/// Parses a stored set, and verifies that it is signed with one of these keys.
+/// Parses a stored plugin set, and verifies that it is signed with one of these keys.
 pub(super) fn verify_signed_plugin_set(
     bytes: &[u8],
     keys: &[String],
@@ -150,7 +150,7 @@ pub(super) fn verify_signed_plugin_set(
     }
     let stored: StoredPluginSet = serde_json::from_slice(bytes).map_err(|error| {
         format!(
-            "it is no signed record: {}",
+            "it is not a signed set of plugins: {}",
             clean_line(&error.to_string(), 200)
         )
     })?;
@@ -168,7 +168,7 @@ pub(super) fn verify_signed_plugin_set(
     verified.map_err(|_| refused())?;
     Ok(SignedPluginSet {
         record: PluginSetRecord::parse(&stored.record)?,
-        digest: SessionBlobs::bytes_blob_id(stored.record.as_bytes()),
+        digest: SessionBlobs::compute_blob_id(stored.record.as_bytes()),
         key: stored.key,
     })
 }

@@ -40,7 +40,7 @@ pub struct TenantUsage {
     minute: i64,
     /// Number of inputs that were sent in the counted minute.
     pub inputs: u64,
-    /// Number of turns that began in the counted minute.
+    /// Number of the tenant's turns that began in the counted minute.
     pub turns: u64,
     /// Counted day, in days since 1970.
     day: i64,

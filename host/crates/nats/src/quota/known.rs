@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::QuotaRefusal;
 
-/// Lifetime of the cached information that no quotas are declared.
+/// Time for which the information that the tenant has no quotas is cached.
 const NO_QUOTAS_LIFETIME: Duration = Duration::from_secs(2);
 
 /// Time for which a cached refusal also applies to further inputs, without a request to the
@@ -20,7 +20,7 @@ pub(crate) struct QuotaCache {
 }
 
 impl QuotaCache {
-    /// Whether the cache says that no quotas are declared.
+    /// Whether a cached answer that has not expired says that no quotas are declared.
     pub(super) fn caches_absence_of_quotas(&self) -> bool {
         self.none_until.is_some_and(|until| Instant::now() < until)
     }
@@ -29,7 +29,7 @@ impl QuotaCache {
         self.none_until = Some(Instant::now() + NO_QUOTAS_LIFETIME);
     }
 
-    /// Returns the cached refusal of an input, if it still applies to further inputs.
+    /// Returns the cached refusal of an earlier input, if it still applies to further inputs.
     pub(super) fn cached_refusal(&self) -> Option<QuotaRefusal> {
         let (until, refusal) = self.refused.as_ref()?;
         let holds = Instant::now() < *until && !refusal.time_until_available().is_zero();

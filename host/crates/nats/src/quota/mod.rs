@@ -49,7 +49,7 @@ impl std::fmt::Debug for TenantQuotas {
 }
 
 impl TenantQuotas {
-    /// Creates the client for the quotas of a session store's tenant.
+    /// Creates the client for the quotas of the tenant to which a session store belongs.
     #[must_use]
     pub fn from_sessions(sessions: &NatsSessions) -> Self {
         Self::from_parts(sessions.parts().clone())
@@ -65,7 +65,7 @@ impl TenantQuotas {
     /// # Errors
     /// A limit is invalid, another program declares limits at the same time, or the servers do not
     /// answer.
-    pub async fn declare(&self, limits: TenantQuotaLimits) -> Result<(), NatsError> {
+    pub async fn declare_limits(&self, limits: TenantQuotaLimits) -> Result<(), NatsError> {
         if limits
             .usd_a_day
             .is_some_and(|usd| !usd.is_finite() || usd < 0.0)
@@ -77,7 +77,12 @@ impl TenantQuotas {
         }
         if limits == TenantQuotaLimits::default() {
             self.mark_quotas_declared(false).await?;
-            let deleted = self.parts.link.context().delete_stream(self.stream()).await;
+            let deleted = self
+                .parts
+                .link
+                .context()
+                .delete_stream(self.stream_name())
+                .await;
             return match deleted {
                 Ok(_) => Ok(()),
                 Err(_) if self.limits().await?.is_none() => Ok(()),
@@ -87,34 +92,34 @@ impl TenantQuotas {
                 )),
             };
         }
-        ensure_stream_exists(&self.parts.link, self.config(), self.parts.patience).await?;
+        ensure_stream_exists(&self.parts.link, self.stream_config(), self.parts.patience).await?;
         // Write the usage before the limits, and both before the mark that quotas were declared, so
         // that a concurrent reader finds complete data.
-        let last = self.last("use").await?;
+        let last = self.last_message("use").await?;
         let is_read = |last: &StoredMessage| parse_quota_record::<TenantUsage>("use", last).is_ok();
         if !last.as_ref().is_some_and(is_read) {
             let expected = last.map_or(0, |last| last.sequence);
             self.store_quota_value("use", expected, &TenantUsage::default())
                 .await?;
         }
-        let last = self.last("limits").await?;
+        let last = self.last_message("limits").await?;
         let expected = last.map_or(0, |last| last.sequence);
         if self.store_quota_value("limits", expected, &limits).await? {
             *self.lock_quota_cache() = QuotaCache::default();
             return self.mark_quotas_declared(true).await;
         }
-        Err(NatsError::refused(
+        Err(NatsError::jetstream_refusal(
             "the declaration of quotas",
             0,
             "another program declared them at the same time: look at `rind cluster status` and try again",
         ))
     }
 
-    /// Returns limits and usage; `None` if the operator declared no quotas.
+    /// Returns the quotas and the usage of the tenant; `None` if the operator declared no quotas.
     ///
     /// # Errors
     /// The servers do not answer, or the declared quotas are lost or damaged.
-    pub async fn report(&self) -> Result<Option<QuotaReport>, NatsError> {
+    pub async fn read_report(&self) -> Result<Option<QuotaReport>, NatsError> {
         let Some(limits) = self.limits().await? else {
             return Ok(None);
         };
@@ -131,7 +136,7 @@ impl TenantQuotas {
         if let Some(refusal) = self.lock_quota_cache().cached_refusal() {
             return Err(NatsError::OverQuota(refusal));
         }
-        let counted = self.change(|limits, used| {
+        let counted = self.change_usage(|limits, used| {
             used.check_daily_spending(limits)?;
             used.check_minute_quota("inputs a minute", used.inputs, limits.turns_a_minute)?;
             used.inputs += 1;
@@ -148,12 +153,13 @@ impl TenantQuotas {
         lock(&self.parts.quotas)
     }
 
-    /// Checks the quota, and counts a session that the caller is about to create.
+    /// Checks the quota of sessions per day, and counts a session that the caller is about to
+    /// create.
     ///
     /// # Errors
     /// See [`count_input_against_quotas`](Self::count_input_against_quotas).
     pub async fn count_session_against_quotas(&self) -> Result<(), NatsError> {
-        self.change(|limits, used| {
+        self.change_usage(|limits, used| {
             let limit = limits.sessions_a_day.map(|limit| limit as f64);
             used.check_day_quota("sessions a day", used.sessions as f64, limit)?;
             used.sessions += 1;
@@ -165,7 +171,7 @@ impl TenantQuotas {
     /// Checks, without counting, that a turn of a session may begin. If the session does not exist
     /// yet, also checks that it may be created.
     pub(crate) async fn check_turn(&self, at: &SessionAddress) -> Result<(), NatsError> {
-        let Some(QuotaReport { limits, used }) = self.report().await? else {
+        let Some(QuotaReport { limits, used }) = self.read_report().await? else {
             return Ok(());
         };
         used.check_turn(&limits)?;
@@ -173,11 +179,11 @@ impl TenantQuotas {
             return Ok(());
         };
         let names = &self.parts.streams.names;
-        let stream = names.stream(LINES, names.partition(at));
+        let stream = names.stream_name(LINES, names.partition(at));
         match self
             .parts
             .link
-            .last(&stream, &names.lines_subject(at))
+            .last_message(&stream, &names.lines_subject(at))
             .await?
         {
             Some(_) => Ok(()),
@@ -187,12 +193,12 @@ impl TenantQuotas {
         }
     }
 
-    /// Checks, without counting, that a turn may begin.
+    /// Checks, without counting a turn, that the quotas allow a turn to begin.
     ///
     /// # Errors
     /// See [`count_input_against_quotas`](Self::count_input_against_quotas).
     pub async fn check(&self) -> Result<(), NatsError> {
-        let Some(QuotaReport { limits, used }) = self.report().await? else {
+        let Some(QuotaReport { limits, used }) = self.read_report().await? else {
             return Ok(());
         };
         used.check_turn(&limits)
@@ -203,7 +209,7 @@ impl TenantQuotas {
     /// # Errors
     /// See [`count_input_against_quotas`](Self::count_input_against_quotas).
     pub async fn begin_turn(&self) -> Result<(), NatsError> {
-        self.change(|limits, used| {
+        self.change_usage(|limits, used| {
             used.check_turn(limits)?;
             used.turns += 1;
             Ok(())
@@ -216,15 +222,15 @@ impl TenantQuotas {
     /// # Errors
     /// The servers do not answer, or the declared quotas are lost or damaged.
     pub async fn end_turn(&self, turn: TurnUsage) -> Result<(), NatsError> {
-        self.change(|_, used| {
+        self.change_usage(|_, used| {
             used.add_turn(turn);
             Ok(())
         })
         .await
     }
 
-    /// Changes the usage by compare-and-swap; does nothing if no quotas were declared.
-    async fn change(
+    /// Changes the tenant's usage by compare-and-swap; does nothing if no quotas were declared.
+    async fn change_usage(
         &self,
         change: impl Fn(&TenantQuotaLimits, &mut TenantUsage) -> Result<(), NatsError>,
     ) -> Result<(), NatsError> {
@@ -250,12 +256,12 @@ impl TenantQuotas {
         }
     }
 
-    /// Returns the limits, if any were declared.
+    /// Returns the quotas of the tenant, if any were declared.
     async fn limits(&self) -> Result<Option<TenantQuotaLimits>, NatsError> {
         if self.lock_quota_cache().caches_absence_of_quotas() {
             return Ok(None);
         }
-        let found = match self.last("limits").await {
+        let found = match self.last_message("limits").await {
             Ok(Some(last)) => return parse_quota_record("limits", &last).map(Some),
             Ok(None) => Ok(None),
             Err(NatsError::Refused {
@@ -264,7 +270,7 @@ impl TenantQuotas {
             Err(error) => Err(error),
         };
         match found {
-            Ok(None) if self.are_quotas_declared().await? => Err(lost_quotas_error()),
+            Ok(None) if self.are_quotas_declared().await? => Err(missing_quota_record_error()),
             Ok(None) => {
                 self.lock_quota_cache().cache_absence_of_quotas();
                 Ok(None)
@@ -274,19 +280,19 @@ impl TenantQuotas {
     }
 
     async fn read_counted_usage(&self) -> Result<(u64, TenantUsage), NatsError> {
-        let last = match self.last("use").await {
+        let last = match self.last_message("use").await {
             Err(NatsError::Refused {
                 code: NO_STREAM, ..
             }) => None,
             last => last?,
         };
-        let last = last.ok_or_else(lost_quotas_error)?;
+        let last = last.ok_or_else(missing_quota_record_error)?;
         Ok((last.sequence, parse_quota_record("use", &last)?))
     }
 
-    async fn last(&self, key: &str) -> Result<Option<StoredMessage>, NatsError> {
-        let (stream, subject) = (self.stream(), self.subject(key));
-        self.parts.link.last(&stream, &subject).await
+    async fn last_message(&self, key: &str) -> Result<Option<StoredMessage>, NatsError> {
+        let (stream, subject) = (self.stream_name(), self.subject(key));
+        self.parts.link.last_message(&stream, &subject).await
     }
 
     /// Stores a value under a key, whose last message must have the sequence `expected`. Returns
@@ -312,9 +318,10 @@ impl TenantQuotas {
     /// Whether quotas were declared, according to the mark on the stream of inputs. The mark
     /// remains when the bucket is deleted.
     async fn are_quotas_declared(&self) -> Result<bool, NatsError> {
-        match self.inputs().await {
+        match self.input_stream_config().await {
             Ok(config) => Ok(config.metadata.contains_key(DECLARED)),
-            // Without the input stream, no quotas can have been declared.
+            // The mark is metadata of the input stream, so without the stream no quotas were
+            // declared.
             Err(NatsError::Refused {
                 code: NO_STREAM, ..
             }) => Ok(false),
@@ -323,7 +330,7 @@ impl TenantQuotas {
     }
 
     async fn mark_quotas_declared(&self, is_declared: bool) -> Result<(), NatsError> {
-        let mut config = self.inputs().await?;
+        let mut config = self.input_stream_config().await?;
         match is_declared {
             true => config
                 .metadata
@@ -336,13 +343,13 @@ impl TenantQuotas {
             .map_err(|error| NatsError::nats_request_error("the declaration of quotas", error))
     }
 
-    async fn inputs(&self) -> Result<stream::Config, NatsError> {
+    async fn input_stream_config(&self) -> Result<stream::Config, NatsError> {
         let name = format!("RIND-{}-IN", self.parts.streams.names.tenant());
         let found = self.parts.link.context().get_stream(name).await;
         let found = found.map_err(|error| match error.kind() {
             GetStreamErrorKind::JetStream(answer) => {
                 let code = answer.error_code().0;
-                NatsError::refused("the stream of inputs", code, &answer.to_string())
+                NatsError::jetstream_refusal("the stream of inputs", code, &answer.to_string())
             }
             _ => NatsError::nats_request_error("the stream of inputs", error),
         })?;
@@ -353,7 +360,7 @@ impl TenantQuotas {
         format!("rind-{}-quotas", self.parts.streams.names.tenant())
     }
 
-    fn stream(&self) -> String {
+    fn stream_name(&self) -> String {
         format!("KV_{}", self.bucket_name())
     }
 
@@ -363,9 +370,9 @@ impl TenantQuotas {
 
     /// Returns the configuration of the quota stream: that of a key-value bucket, so that the tools
     /// of NATS can show the quotas.
-    fn config(&self) -> stream::Config {
+    fn stream_config(&self) -> stream::Config {
         stream::Config {
-            name: self.stream(),
+            name: self.stream_name(),
             subjects: vec![format!("$KV.{}.>", self.bucket_name())],
             discard: stream::DiscardPolicy::New,
             max_messages_per_subject: 1,
@@ -380,7 +387,7 @@ impl TenantQuotas {
     }
 }
 
-fn lost_quotas_error() -> NatsError {
+fn missing_quota_record_error() -> NatsError {
     NatsError::Damaged {
         what: "the quotas of the tenant".to_owned(),
         why: "they were declared and are gone, so nothing runs; declare them again with `rind cluster quota`"

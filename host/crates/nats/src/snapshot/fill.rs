@@ -10,7 +10,7 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt}
 use super::manifest::{FolderManifest, OWN};
 use super::scan::MODE;
 
-/// Subfolder of [`OWN`] for the fetched files of a snapshot.
+/// Name of the subfolder of [`OWN`] into which the files of a snapshot are fetched.
 const NEXT: &str = "next";
 
 /// Subfolder of [`OWN`] for files that were in the folder but are in no snapshot.
@@ -38,7 +38,8 @@ impl SnapshotFetchError {
             AlreadyExists, InvalidFilename, InvalidInput, NotADirectory, NotFound,
         };
         let text = format!("{path}: {error}");
-        // Blame the manifest for these errors: the target folder is new, so a path is the cause.
+        // Treat these errors as faults of the snapshot's list of files: the target folder is new,
+        // so only a wrong path in that list can cause them.
         let of_list = [
             AlreadyExists,
             InvalidFilename,
@@ -158,7 +159,8 @@ pub(super) fn move_files_to_aside_folder(folder: &Dir, name: &str) -> io::Result
             return Err(error);
         }
     }
-    // Remove the oldest folders last, so that they are kept if an earlier step fails.
+    // Remove the oldest folders with files that were set aside only now, so that they are kept if
+    // an earlier step fails.
     if let Err(error) = remove_oldest_folders(&all) {
         tracing::warn!(%error, "files that were set aside long ago were not removed");
     }

@@ -15,7 +15,7 @@ const VERSION: u32 = 1;
 /// Maximum length of a path, in bytes.
 const MAX_PATH: usize = 4_096;
 
-/// Maximum length of a manifest, in bytes.
+/// Maximum length of a snapshot's manifest, in bytes.
 pub(super) const MAX_LIST: u64 = 64 << 20;
 
 /// List of the files, folders and links in a snapshot. Paths are relative to the session's folder.
@@ -83,12 +83,15 @@ impl FolderManifest {
             .chain(links)
             .find(|path| !is_in_session_folder(path))
         {
-            return Err(format!("the path `{}` leaves the folder", quote_path(path)));
+            return Err(format!(
+                "the path `{}` leads out of the folder of the session",
+                quote_path(path)
+            ));
         }
         let leaves = |link: &&ManifestLink| !is_link_target_inside(&link.path, &link.target);
         if let Some(link) = read.links.iter().find(leaves) {
             return Err(format!(
-                "the link `{}` leaves the folder",
+                "the link `{}` leads out of the folder of the session",
                 quote_path(&link.path)
             ));
         }
@@ -100,7 +103,7 @@ fn quote_path(path: &str) -> String {
     rind_lib::text::clean_line(path, 200)
 }
 
-/// Whether a path is in the session's folder, but not in the worker's own folder.
+/// Whether a path is in the session's folder, but not in the subfolder that the worker itself uses.
 pub(super) fn is_in_session_folder(path: &str) -> bool {
     let parts: Vec<Component<'_>> = Path::new(path).components().collect();
     let are_names = parts
@@ -110,7 +113,8 @@ pub(super) fn is_in_session_folder(path: &str) -> bool {
     !parts.is_empty() && are_names && !is_own && path.len() <= MAX_PATH && !path.contains('\0')
 }
 
-/// Whether the target of a link is in the session's folder, but not in the worker's own folder.
+/// Whether the target of the link at `path` is in the session's folder, but not in the subfolder
+/// that the worker itself uses.
 pub(super) fn is_link_target_inside(path: &str, target: &str) -> bool {
     if target.is_empty() || target.len() > MAX_PATH || target.contains('\0') {
         return false;
@@ -168,6 +172,9 @@ mod tests {
         };
         assert!(FolderManifest::parse(file("a").as_bytes()).is_ok());
         let refused = FolderManifest::parse(file("../a").as_bytes()).unwrap_err();
-        assert!(refused.contains("`../a` leaves the folder"), "{refused}");
+        assert!(
+            refused.contains("`../a` leads out of the folder"),
+            "{refused}"
+        );
     }
 }

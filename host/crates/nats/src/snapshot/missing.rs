@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::replay::ReadSessionBytes;
+use crate::replay::StoredSessionBytes;
 
 /// Report that changes of files may be missing, because a worker died or could not store a
 /// snapshot.
@@ -14,7 +14,7 @@ pub struct LostFilesReport {
 }
 
 impl LostFilesReport {
-    /// Returns the message that tells the model about the missing changes.
+    /// Returns the message that tells the model that changes of files were lost.
     #[must_use]
     pub fn text(&self) -> &'static str {
         "Not all changes of files in this session were stored: its worker may have ended in a turn. The files are \
@@ -40,7 +40,7 @@ impl TurnLogEntry {
 
 /// Detects changes of files that may be lost. `None` if no turn and no tool call began after the
 /// last snapshot.
-pub(super) fn detect_lost_files(read: &ReadSessionBytes) -> Option<LostFilesReport> {
+pub(super) fn detect_lost_files(read: &StoredSessionBytes) -> Option<LostFilesReport> {
     let stored = read.snapshot.as_ref().map_or(0, |(_, offset)| *offset);
     let (mut offset, mut is_lost, mut interrupted) = (read.start, false, None);
     for line in read.bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -58,14 +58,14 @@ pub(super) fn detect_lost_files(read: &ReadSessionBytes) -> Option<LostFilesRepo
 }
 
 /// Returns the number of turns and tool calls in the log, each of which may have changed files.
-pub(super) fn count_changing_entries(read: &ReadSessionBytes) -> usize {
+pub(super) fn count_changing_entries(read: &StoredSessionBytes) -> usize {
     let lines = read.bytes.split(|byte| *byte == b'\n');
     let lines = lines.filter_map(|line| serde_json::from_slice::<TurnLogEntry>(line).ok());
     lines.filter(TurnLogEntry::may_change_files).count()
 }
 
 /// Whether the log contains the beginning and the end of the turn for an input.
-pub(super) fn has_ended(read: &ReadSessionBytes, input: &str) -> bool {
+pub(super) fn has_input_turn_ended(read: &StoredSessionBytes, input: &str) -> bool {
     let mut of_turn = None;
     for line in read.bytes.split(|byte| *byte == b'\n') {
         let Ok(line) = serde_json::from_slice::<TurnLogEntry>(line) else {
@@ -86,10 +86,10 @@ mod tests {
 
     fn lost(lines: &[&str], n_stored: usize) -> Option<LostFilesReport> {
         let length = |lines: &[&str]| lines.iter().map(|line| line.len() as u64 + 1).sum();
-        detect_lost_files(&ReadSessionBytes {
+        detect_lost_files(&StoredSessionBytes {
             bytes: format!("{}\n", lines.join("\n")).into_bytes(),
             snapshot: (n_stored > 0).then(|| ("x".to_owned(), length(&lines[..n_stored]))),
-            ..ReadSessionBytes::default()
+            ..StoredSessionBytes::default()
         })
     }
 

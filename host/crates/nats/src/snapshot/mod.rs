@@ -22,12 +22,12 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rind_lib::lock::lock;
 use rind_lib::session::{self, Blobs, SessionAddress, SessionBlobs};
-use rind_lib::text::error_chain;
+use rind_lib::text::format_error_chain;
 
 use self::fill::SnapshotFetchError;
 use self::manifest::{FolderManifest, MAX_LIST, OWN};
 pub use self::missing::LostFilesReport;
-use self::missing::{count_changing_entries, detect_lost_files, has_ended};
+use self::missing::{count_changing_entries, detect_lost_files, has_input_turn_ended};
 use crate::blobs::NatsBlobs;
 use crate::worker::root_session_address;
 use crate::{NatsError, NatsSessions};
@@ -41,7 +41,7 @@ const CLEAN_UP: Duration = Duration::from_secs(2);
 pub struct SnapshotLimits {
     /// Maximum size of all files together, in bytes.
     pub max_bytes: u64,
-    /// Maximum number of files, folders and links together.
+    /// Maximum number of files, folders and links in a snapshot together.
     pub max_files: usize,
 }
 
@@ -62,11 +62,11 @@ pub enum SnapshotFailure {
     Fenced,
     /// The model was not told yet that files are missing. A snapshot of the remaining files would
     /// hide the loss from all later workers.
-    #[error("the model was not told yet that files are missing")]
+    #[error("files of the workspace are missing, and the model was not told about it yet")]
     Untold,
     /// A turn ran during the scan. The scanned files may be inconsistent, some from before and some
     /// from after a change.
-    #[error("a turn of the session ran meanwhile")]
+    #[error("a turn of the session ran while its files were scanned")]
     Changed,
     /// The snapshot was not stored for any other reason.
     #[error(transparent)]
@@ -80,7 +80,7 @@ struct SnapshotFolderState {
     session: Option<String>,
     /// Name of the snapshot that was restored or stored last.
     snapshot: Option<String>,
-    /// Whether the files are unchanged since that snapshot.
+    /// Whether the session's files are unchanged since the snapshot `snapshot`.
     is_stored: bool,
     /// Length of the session in bytes when the worker closed it.
     left_at: Option<u64>,
@@ -170,7 +170,9 @@ impl WorkspaceSnapshots {
                 let now = self.sessions.read_all(&at)?.and_then(|read| read.snapshot);
                 return Err(match now.map(|(name, _)| name) == wanted {
                     true => error,
-                    false => self.failed("another program replaced the snapshot".to_owned()),
+                    false => {
+                        self.snapshot_error("another program replaced the snapshot".to_owned())
+                    }
                 });
             }
         };
@@ -184,7 +186,7 @@ impl WorkspaceSnapshots {
             ..SnapshotFolderState::default()
         };
         fill::replace_with_fetched_files(&self.folder, &manifest)
-            .map_err(|error| self.failed(error.to_string()))?;
+            .map_err(|error| self.snapshot_error(error.to_string()))?;
         *lock(&self.state) = SnapshotFolderState {
             session: Some(session.to_owned()),
             snapshot: wanted,
@@ -200,10 +202,10 @@ impl WorkspaceSnapshots {
     ///
     /// # Errors
     /// The servers do not answer.
-    pub fn is_held_elsewhere(&self, session: &str) -> Result<bool, NatsError> {
+    pub fn is_leased_elsewhere(&self, session: &str) -> Result<bool, NatsError> {
         let (sessions, at) = (self.sessions.clone(), root_session_address(session)?);
-        let held = async move { sessions.is_held_elsewhere(&at).await };
-        self.sessions.parts().runtime.wait(held)
+        let held = async move { sessions.is_leased_elsewhere(&at).await };
+        self.sessions.parts().runtime.block_on(held)
     }
 
     /// Whether the folder still has the files of the session's last snapshot, and no turn ran
@@ -212,7 +214,7 @@ impl WorkspaceSnapshots {
     ///
     /// # Errors
     /// The session cannot be read.
-    pub fn is_current(&self, session: &str) -> Result<bool, NatsError> {
+    pub fn is_snapshot_current(&self, session: &str) -> Result<bool, NatsError> {
         let read = self.sessions.read_all(&root_session_address(session)?)?;
         let read = read.unwrap_or_default();
         let n_changes = count_changing_entries(&read);
@@ -226,13 +228,13 @@ impl WorkspaceSnapshots {
     ///
     /// # Errors
     /// The session cannot be read.
-    pub fn has_ended(&self, session: &str, input: &str) -> Result<bool, NatsError> {
+    pub fn has_input_turn_ended(&self, session: &str, input: &str) -> Result<bool, NatsError> {
         let read = self.sessions.read_all(&root_session_address(session)?)?;
-        Ok(read.is_some_and(|read| has_ended(&read, input)))
+        Ok(read.is_some_and(|read| has_input_turn_ended(&read, input)))
     }
 
     /// Records that a turn has ended in which the model was told that files are missing.
-    pub fn record_model_told_of_loss(&self) {
+    pub fn record_loss_told_to_model(&self) {
         lock(&self.state).is_untold = false;
     }
 
@@ -247,7 +249,7 @@ impl WorkspaceSnapshots {
         lock(&self.state).is_stored = false;
     }
 
-    /// Whether the files are unchanged since the last snapshot.
+    /// Whether the session's files are unchanged since the last snapshot of them.
     #[must_use]
     pub fn are_files_unchanged_since_snapshot(&self) -> bool {
         lock(&self.state).is_stored
@@ -260,20 +262,21 @@ impl WorkspaceSnapshots {
     /// There are too many files or bytes, a file cannot be read, the store is full or does not
     /// answer, another worker has the session, a turn runs in it, or the model was not told that
     /// files are missing. The previous snapshot stays the last one.
-    pub fn store(&self, session: &str) -> Result<(), SnapshotFailure> {
+    pub fn store_snapshot(&self, session: &str) -> Result<(), SnapshotFailure> {
         let _work = lock(&self.work);
         let at = root_session_address(session)?;
         let state = lock(&self.state).clone();
         if state.session.as_deref() != Some(session) {
             let why = "they are those of another session".to_owned();
-            return Err(self.failed(why).into());
+            return Err(self.snapshot_error(why).into());
         }
         if state.is_untold {
             return Err(SnapshotFailure::Untold);
         }
         // Restore the worker's own folder, by which a restarted worker recognizes that the folder
         // belongs to it.
-        fill::open_worker_folder(&self.folder).map_err(|error| self.failed(error.to_string()))?;
+        fill::open_worker_folder(&self.folder)
+            .map_err(|error| self.snapshot_error(error.to_string()))?;
         let length = self.sessions.open_session_length(&at);
         let blobs = self.blobs(&at);
         let mut known: BTreeSet<String> = blobs
@@ -284,12 +287,12 @@ impl WorkspaceSnapshots {
         let mut needed = BTreeSet::new();
         let mut refused = None;
         let scanned = scan::scan_snapshot_files(&self.folder, self.limits, &mut |bytes| {
-            let name = SessionBlobs::bytes_blob_id(bytes);
+            let name = SessionBlobs::compute_blob_id(bytes);
             needed.insert(name.clone());
             if known.insert(name.clone())
                 && let Err(error) = blobs.put_value_unchecked(&name, bytes)
             {
-                let why = error_chain(&error);
+                let why = format_error_chain(&error);
                 refused = Some(error);
                 return Err(why);
             }
@@ -298,15 +301,15 @@ impl WorkspaceSnapshots {
         let manifest = match (scanned, refused) {
             (Ok(manifest), _) => manifest,
             (Err(_), Some(error)) => return Err(error.into()),
-            (Err(why), None) => return Err(self.failed(why).into()),
+            (Err(why), None) => return Err(self.snapshot_error(why).into()),
         };
-        let listed =
-            serde_json::to_vec(&manifest).map_err(|error| self.failed(error.to_string()))?;
+        let listed = serde_json::to_vec(&manifest)
+            .map_err(|error| self.snapshot_error(error.to_string()))?;
         if listed.len() as u64 > MAX_LIST {
             let why = format!("the list of the files is longer than {MAX_LIST} bytes");
-            return Err(self.failed(why).into());
+            return Err(self.snapshot_error(why).into());
         }
-        let name = SessionBlobs::bytes_blob_id(&listed);
+        let name = SessionBlobs::compute_blob_id(&listed);
         if known.insert(name.clone()) {
             blobs.put_value_unchecked(&name, &listed)?;
         }
@@ -318,7 +321,7 @@ impl WorkspaceSnapshots {
             .queue_snapshot_after_session_lines(&at, &name)
             .map_err(|error| match error {
                 session::Error::Fenced { .. } => SnapshotFailure::Fenced,
-                other => self.failed(error_chain(&other)).into(),
+                other => self.snapshot_error(format_error_chain(&other)).into(),
             })?;
         let mut state = lock(&self.state);
         state.snapshot = Some(name);
@@ -348,7 +351,7 @@ impl WorkspaceSnapshots {
     fn move_unsaved_files_aside(&self, session: &str) -> Result<(), NatsError> {
         let name = format!("{}-{session}", rind_lib::clock::now_ms());
         let aside = fill::move_files_to_aside_folder(&self.folder, &name);
-        if let Some(path) = aside.map_err(|error| self.failed(error.to_string()))? {
+        if let Some(path) = aside.map_err(|error| self.snapshot_error(error.to_string()))? {
             tracing::warn!(
                 session,
                 path = %self.path.join(path).display(),
@@ -358,8 +361,8 @@ impl WorkspaceSnapshots {
         Ok(())
     }
 
-    /// Fetches the files of a snapshot into the worker's own folder, without changing existing
-    /// files.
+    /// Fetches the files of a snapshot into the subfolder that belongs to the worker, without
+    /// changing existing files.
     fn fetch_snapshot(
         &self,
         at: &SessionAddress,
@@ -373,16 +376,18 @@ impl WorkspaceSnapshots {
         let content = |hash: &str| {
             let content = blobs.get(hash);
             content.map_err(|error| match error {
-                session::Error::Blob { .. } => SnapshotFetchError::Snapshot(error_chain(&error)),
+                session::Error::Blob { .. } => {
+                    SnapshotFetchError::Snapshot(format_error_chain(&error))
+                }
                 other => SnapshotFetchError::Store(other),
             })
         };
         let staged = fill::fetch_snapshot_into_next_folder(&self.folder, &manifest, &content);
         staged.map_err(|error| match error {
             SnapshotFetchError::Snapshot(why) => damaged_snapshot_error(at, why),
-            SnapshotFetchError::Folder(why) => self.failed(why),
+            SnapshotFetchError::Folder(why) => self.snapshot_error(why),
             // Do not report an error of the store as damage to the session's snapshot.
-            SnapshotFetchError::Store(error) => self.failed(error_chain(&error)),
+            SnapshotFetchError::Store(error) => self.snapshot_error(format_error_chain(&error)),
         })?;
         Ok(manifest)
     }
@@ -398,8 +403,8 @@ impl WorkspaceSnapshots {
             return Err(damaged_snapshot_error(at, why));
         }
         let bytes = blobs.get(name).map_err(|error| match error {
-            session::Error::Blob { .. } => damaged_snapshot_error(at, error_chain(&error)),
-            other => self.failed(error_chain(&other)),
+            session::Error::Blob { .. } => damaged_snapshot_error(at, format_error_chain(&error)),
+            other => self.snapshot_error(format_error_chain(&other)),
         })?;
         let manifest =
             FolderManifest::parse(&bytes).map_err(|why| damaged_snapshot_error(at, why))?;
@@ -428,7 +433,7 @@ impl WorkspaceSnapshots {
         NatsBlobs::for_files(self.sessions.parts().clone(), at)
     }
 
-    fn failed(&self, why: String) -> NatsError {
+    fn snapshot_error(&self, why: String) -> NatsError {
         NatsError::Files {
             folder: self.path.display().to_string(),
             why,

@@ -26,7 +26,8 @@ const REPOSITORY: &str = ".git";
 /// Bits of the mode that a snapshot stores.
 pub(super) const MODE: u32 = 0o777;
 
-/// Reads all files of a folder. `keep` stores the content of a file and returns its hash.
+/// Lists all files of a folder in a manifest. `keep` stores the content of a file and returns its
+/// hash.
 pub(super) fn scan_snapshot_files(
     folder: &Dir,
     limits: SnapshotLimits,
@@ -39,7 +40,7 @@ pub(super) fn scan_snapshot_files(
         manifest: FolderManifest::default(),
         ignores: Vec::new(),
     };
-    scan.folder(folder, Path::new(""), 0, false)?;
+    scan.scan_folder(folder, Path::new(""), 0, false)?;
     Ok(scan.manifest)
 }
 
@@ -54,7 +55,7 @@ struct SnapshotScan<'a> {
 }
 
 impl SnapshotScan<'_> {
-    fn folder(
+    fn scan_folder(
         &mut self,
         folder: &Dir,
         path: &Path,
@@ -87,7 +88,7 @@ impl SnapshotScan<'_> {
             if is_own || (!is_repository && self.is_ignored(&full, metadata.is_dir())) {
                 continue;
             }
-            self.entry(
+            self.scan_entry(
                 folder,
                 Path::new(&name),
                 &full,
@@ -99,7 +100,7 @@ impl SnapshotScan<'_> {
         Ok(())
     }
 
-    fn entry(
+    fn scan_entry(
         &mut self,
         folder: &Dir,
         name: &Path,
@@ -124,9 +125,9 @@ impl SnapshotScan<'_> {
         } else if metadata.is_dir() {
             let below = folder.open_dir(name).map_err(failed)?;
             self.manifest.folders.push(ManifestFolder { path, mode });
-            self.folder(&below, full, depth + 1, is_repository)?;
+            self.scan_folder(&below, full, depth + 1, is_repository)?;
         } else if metadata.is_file() {
-            // Skip the file if an entry of another kind has replaced it since.
+            // Skip the file if something other than a regular file has replaced it since.
             let Some((file, _)) = open_regular_file(folder, name).map_err(failed)? else {
                 return Ok(());
             };

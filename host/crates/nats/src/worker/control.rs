@@ -22,7 +22,7 @@ pub struct WorkerStatus {
     pub name: String,
     /// Class of the inputs that the worker runs.
     pub class: String,
-    /// Maximum number of sessions that the worker runs at once.
+    /// Maximum number of sessions that the worker runs at the same time.
     pub slots: usize,
     /// Number of slots that run a session.
     pub busy: usize,
@@ -30,11 +30,11 @@ pub struct WorkerStatus {
     pub is_draining: bool,
     /// Number of turns that ended since the worker started.
     pub turns: u64,
-    /// Number of sessions that other workers took over since this worker started.
+    /// Number of sessions that other workers have taken over from this worker since it started.
     pub fenced: u64,
     /// Number of inputs that became dead letters in this worker since it started.
     pub dead: u64,
-    /// Number of sessions that the worker opened since it started.
+    /// Number of sessions that the worker has opened since it started.
     #[serde(default)]
     pub claims: u64,
     /// Number and digest of the plugin set with which new turns run, if the worker uses plugin
@@ -46,7 +46,7 @@ pub struct WorkerStatus {
     pub fault: Option<String>,
 }
 
-/// Handle to observe a running worker of this program.
+/// Handle with which this program observes a worker that runs in it.
 #[derive(Clone, Debug)]
 pub struct NatsWorkerObserver {
     pub(crate) state: Arc<WorkerState>,
@@ -60,13 +60,13 @@ impl NatsWorkerObserver {
         self.state.status(false)
     }
 
-    /// Returns the age of the oldest wake of the worker's class, in milliseconds; 0 if there is no
-    /// wake.
+    /// Returns the age of the oldest wake message for the worker's class, in milliseconds; 0 if
+    /// there is none.
     ///
     /// # Errors
     /// The servers do not answer.
-    pub async fn queue_age(&self) -> Result<u64, NatsError> {
-        self.inbox.queue_age(&self.state.class).await
+    pub async fn oldest_wake_age(&self) -> Result<u64, NatsError> {
+        self.inbox.oldest_wake_age(&self.state.class).await
     }
 }
 
@@ -133,7 +133,7 @@ impl WorkerState {
 }
 
 /// Answers control messages and follows orders to drain, until the task is cancelled.
-pub(crate) async fn answer_control(
+pub(crate) async fn answer_control_requests(
     inbox: TurnInbox,
     state: Arc<WorkerState>,
     stop: CancellationToken,
@@ -161,7 +161,8 @@ pub(crate) async fn answer_control(
             let _ = client.publish(reply, Bytes::from(status)).await;
         }
         if is_drained {
-            // Send the answer first: a worker without work ends as soon as `stop` is cancelled.
+            // Send the answer before the worker is stopped: a worker without work ends as soon as
+            // `stop` is cancelled.
             let _ = tokio::time::timeout(LAST_ANSWER, client.flush()).await;
             stop.cancel();
         }

@@ -26,7 +26,7 @@ pub struct DeadLetter {
     pub class: String,
     /// Number of attempts to run the turn.
     pub attempts: u32,
-    /// Reason of the last failure, with control characters removed.
+    /// Reason why the last attempt to run the input failed, with control characters removed.
     pub cause: String,
     /// Time at which workers gave up on the input, in milliseconds since 1970.
     pub time: i64,
@@ -42,7 +42,7 @@ pub(crate) struct QueuedInputAttempts {
 
 impl TurnInbox {
     /// Returns the recorded attempts to run an input.
-    pub(crate) async fn attempts(
+    pub(crate) async fn recorded_attempts(
         &self,
         at: &SessionAddress,
         input: &QueuedInput,
@@ -51,7 +51,7 @@ impl TurnInbox {
         let last = self
             .parts
             .link
-            .last(&self.names.stream("TRY"), &subject)
+            .last_message(&self.names.stream_name("TRY"), &subject)
             .await?;
         let known =
             last.and_then(|last| serde_json::from_slice::<QueuedInputAttempts>(&last.payload).ok());
@@ -106,9 +106,9 @@ impl TurnInbox {
     /// # Errors
     /// The servers do not answer.
     pub async fn list_dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, NatsError> {
-        let stream = self.names.stream("DEAD");
+        let stream = self.names.stream_name("DEAD");
         let mut dead = Vec::new();
-        for subject in self.parts.link.subjects(&stream, ">").await? {
+        for subject in self.parts.link.list_subjects(&stream, ">").await? {
             dead.extend(self.session_dead_letters(&subject, limit).await?);
         }
         dead.sort_by_key(|dead| dead.time);
@@ -121,7 +121,10 @@ impl TurnInbox {
         subject: &str,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, NatsError> {
-        let (stream, session) = (self.names.stream("DEAD"), id_in_last_subject_token(subject));
+        let (stream, session) = (
+            self.names.stream_name("DEAD"),
+            id_in_last_subject_token(subject),
+        );
         let (mut dead, mut from) = (Vec::new(), 1);
         while dead.len() < limit
             && let Some(message) = self.parts.link.next(&stream, subject, from).await?
@@ -147,7 +150,10 @@ impl TurnInbox {
     /// The session's id is invalid, or the servers do not answer.
     pub async fn resend_dead_letters(&self, session: &str) -> Result<usize, NatsError> {
         let at = root_session_address(session)?;
-        let (stream, subject) = (self.names.stream("DEAD"), self.names.subject("DEAD", &at));
+        let (stream, subject) = (
+            self.names.stream_name("DEAD"),
+            self.names.subject("DEAD", &at),
+        );
         let mut n_sent = 0;
         while let Some(message) = self.parts.link.next(&stream, &subject, 1).await? {
             if let Ok(dead) = serde_json::from_slice::<DeadLetter>(&message.payload) {

@@ -6,14 +6,14 @@ use futures_util::future::BoxFuture;
 use rind_lib::host::{self, Host};
 use rind_lib::point::payload::Source;
 use rind_lib::session;
-use rind_lib::text::error_chain;
+use rind_lib::text::format_error_chain;
 
 use crate::{NatsError, TenantQuotas, TurnUsage};
 
 use super::{ClaimedSession, QueuedInput, TurnFailure, WorkerTurns};
 
 /// Runner of a worker's turns with a host. The session store of the host must be
-/// `SessionStore::over` the worker's store.
+/// `SessionStore::with_backend` the worker's store.
 pub struct HostTurnRunner {
     host: Host,
     quotas: Option<TenantQuotas>,
@@ -68,16 +68,13 @@ struct ClaimedHostSession {
 impl ClaimedSession for ClaimedHostSession {
     fn run<'a>(&'a mut self, input: &'a QueuedInput) -> BoxFuture<'a, Result<(), TurnFailure>> {
         Box::pin(async move {
-            // Do not count an input whose turn has already ended: when it is delivered again, it
-            // causes no model request.
+            // Do not count an input toward the quotas if its turn has already ended: when it is
+            // delivered again, it causes no model request.
             let taken = self.session.stored().taken_input(&input.id);
             let is_known = taken.is_some_and(|taken| taken.ended.is_some());
             let quotas = self.quotas.as_ref().filter(|_| !is_known);
             if let Some(quotas) = quotas {
-                quotas
-                    .begin_turn()
-                    .await
-                    .map_err(quota_error_to_turn_failure)?;
+                quotas.begin_turn().await.map_err(quota_turn_failure)?;
             }
             let turn = self.session.turn(input.text.as_str());
             let turn = turn.source(Source::Http).input_id(input.id.as_str());
@@ -93,7 +90,7 @@ impl ClaimedSession for ClaimedHostSession {
                     .await
                 {
                     tracing::warn!(
-                        error = error_chain(&error),
+                        error = format_error_chain(&error),
                         "the usage of a turn was not added to the quotas of the tenant"
                     );
                 }
@@ -106,7 +103,7 @@ impl ClaimedSession for ClaimedHostSession {
         Box::pin(async move {
             if let Err(error) = self.session.close().await {
                 tracing::warn!(
-                    error = error_chain(&error),
+                    error = format_error_chain(&error),
                     "a session did not close cleanly"
                 );
             }
@@ -116,8 +113,8 @@ impl ClaimedSession for ClaimedHostSession {
 
 /// Converts an error of a quota check into the failure of the turn. The turn must wait even if the
 /// quotas only cannot be read.
-fn quota_error_to_turn_failure(error: NatsError) -> TurnFailure {
-    tracing::warn!(error = error_chain(&error), "a turn waits");
+fn quota_turn_failure(error: NatsError) -> TurnFailure {
+    tracing::warn!(error = format_error_chain(&error), "a turn waits");
     TurnFailure::OverQuota(error.time_until_available().unwrap_or_default())
 }
 
@@ -126,6 +123,6 @@ fn to_turn_failure(error: &(dyn StdError + 'static)) -> TurnFailure {
     match host::Error::session_cause(error) {
         Some(session::Error::Locked { .. } | session::Error::Exists { .. }) => TurnFailure::Busy,
         Some(session::Error::Fenced { .. }) => TurnFailure::Fenced,
-        _ => TurnFailure::Failed(error_chain(error)),
+        _ => TurnFailure::Failed(format_error_chain(error)),
     }
 }

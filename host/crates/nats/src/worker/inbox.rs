@@ -58,7 +58,7 @@ impl TurnInbox {
         let (own, own_names) = (parts.clone(), names.clone());
         parts
             .runtime
-            .wait(async move { create_queue(&own, &own_names).await })?;
+            .block_on(async move { create_queue(&own, &own_names).await })?;
         Ok(Self { parts, names })
     }
 
@@ -84,7 +84,7 @@ impl TurnInbox {
             return Err(NatsError::Config {
                 what: format!("the input `{}`", rind_lib::text::clean_line(id, 96)),
                 why: format!(
-                    "a text has at most {MAX_INPUT_BYTES} bytes, and an id 1 to 96 letters, digits, `-`, `_` and `.`"
+                    "the text of an input may have at most {MAX_INPUT_BYTES} bytes, and its id must have 1 to 96 letters, digits, `-`, `_` and `.`"
                 ),
             });
         }
@@ -132,7 +132,9 @@ impl TurnInbox {
                 .publish(&subject, headers.clone(), payload.clone());
             let error = match sent.await {
                 AppendOutcome::Stored(_) => return Ok(()),
-                AppendOutcome::Refused => NatsError::refused("an input", 0, "it was refused"),
+                AppendOutcome::Refused => {
+                    NatsError::jetstream_refusal("an input", 0, "it was refused")
+                }
                 AppendOutcome::Unclear(error) => error,
             };
             let is_full = matches!(&error, NatsError::Refused { code, .. } if *code == FULL);
@@ -147,13 +149,15 @@ impl TurnInbox {
     ///
     /// # Errors
     /// The session's id is invalid, or the servers do not answer.
-    pub async fn is_waiting(&self, session: &str) -> Result<bool, NatsError> {
-        let first = self.first_input(&root_session_address(session)?).await?;
+    pub async fn has_queued_input(&self, session: &str) -> Result<bool, NatsError> {
+        let first = self
+            .first_queued_input(&root_session_address(session)?)
+            .await?;
         Ok(first.is_some())
     }
 
     /// Returns the first queued input of a session.
-    pub(crate) async fn first_input(
+    pub(crate) async fn first_queued_input(
         &self,
         at: &SessionAddress,
     ) -> Result<Option<QueuedInput>, NatsError> {
@@ -161,7 +165,7 @@ impl TurnInbox {
         let first = self
             .parts
             .link
-            .next(&self.names.stream("IN"), &subject, 1)
+            .next(&self.names.stream_name("IN"), &subject, 1)
             .await?;
         Ok(first.map(|message| parse_input(&message)))
     }
@@ -175,11 +179,11 @@ impl TurnInbox {
     ) -> Result<(), NatsError> {
         let subject = self.names.subject("IN", at);
         let link = &self.parts.link;
-        let stream = self.names.stream("IN");
+        let stream = self.names.stream_name("IN");
         link.purge_subject_before(&stream, &subject, input.sequence + 1)
             .await?;
         let attempts = self.names.subject("TRY", at);
-        link.purge(&self.names.stream("TRY"), &attempts).await
+        link.purge(&self.names.stream_name("TRY"), &attempts).await
     }
 }
 

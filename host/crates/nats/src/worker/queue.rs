@@ -26,9 +26,9 @@ impl TurnQueueNames {
         }
     }
 
-    /// Returns the name of a stream. `kind` is `IN` for inputs, `WAKE` for wakes, `TRY` for
-    /// attempts, or `DEAD` for dead letters.
-    pub(crate) fn stream(&self, kind: &str) -> String {
+    /// Returns the name of a stream. `kind` is `IN` for inputs, `WAKE` for wake messages, `TRY` for
+    /// attempts to run inputs, or `DEAD` for dead letters.
+    pub(crate) fn stream_name(&self, kind: &str) -> String {
         format!("RIND-{}-{kind}", self.tenant)
     }
 
@@ -39,7 +39,8 @@ impl TurnQueueNames {
         format!("{}.{token}", self.prefix(kind))
     }
 
-    /// Returns the subject of the wakes of a session for workers of a class.
+    /// Returns the subject of the messages that report to the workers of a class that this session
+    /// has inputs (wake messages).
     pub(crate) fn wake_subject(&self, class: &str, session: &SessionAddress) -> String {
         format!(
             "{}.{class}.{}",
@@ -53,7 +54,7 @@ impl TurnQueueNames {
         format!("{}.{class}.*", self.prefix("WAKE"))
     }
 
-    /// Returns the name of the consumer that delivers the wakes of a class to its workers.
+    /// Returns the name of the consumer that delivers the wake messages for a class to its workers.
     pub(crate) fn wake_consumer_name(class: &str) -> String {
         format!("class-{class}")
     }
@@ -68,7 +69,7 @@ impl TurnQueueNames {
     }
 }
 
-/// Whether a text is a valid name of a class: a token of a subject.
+/// Whether a text is a valid name of a worker class, which is a token of a NATS subject.
 pub(crate) fn is_worker_class_name(text: &str) -> bool {
     let is_in_class = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=32).contains(&text.len()) && text.bytes().all(is_in_class)
@@ -87,15 +88,15 @@ pub(crate) async fn create_queue(
     parts: &SharedStoreState,
     names: &TurnQueueNames,
 ) -> Result<(), NatsError> {
-    for config in queue_stream_configs(names, parts.streams.replicas) {
+    for config in build_queue_stream_configs(names, parts.streams.replicas) {
         ensure_stream_exists(&parts.link, config, parts.patience).await?;
     }
     Ok(())
 }
 
-fn queue_stream_configs(names: &TurnQueueNames, replicas: usize) -> [stream::Config; 4] {
+fn build_queue_stream_configs(names: &TurnQueueNames, replicas: usize) -> [stream::Config; 4] {
     let base = |kind: &str| stream::Config {
-        name: names.stream(kind),
+        name: names.stream_name(kind),
         subjects: vec![format!("{}.>", names.prefix(kind))],
         discard: stream::DiscardPolicy::New,
         num_replicas: replicas,

@@ -19,15 +19,16 @@ const BUSY_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum pause before the next check of a session whose tenant has used up a quota.
 const QUOTA_PAUSE: Duration = Duration::from_secs(60);
 
-/// Maximum number of consecutive turns of a session while wakes of other sessions are pending.
-/// After that, the session goes to the end of the queue, so that a session with many inputs does
-/// not occupy a slot until all of them have run.
+/// Maximum number of consecutive turns of a session while wake messages for other sessions are
+/// pending. After that, the session goes to the end of the queue, so that a session with many
+/// inputs does not occupy a slot until all of them have run.
 const MAX_IN_A_ROW: u64 = 4;
 
 /// Interval at which the lease of a session is checked during a turn.
 const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Handler of one wake message, with the state of the worker that it needs.
+/// Handles one wake message: runs the inputs of its session. Contains the state of the worker that
+/// this needs.
 pub(crate) struct SessionWork {
     pub(crate) sessions: NatsSessions,
     pub(crate) inbox: TurnInbox,
@@ -35,7 +36,7 @@ pub(crate) struct SessionWork {
     pub(crate) max_attempts: u32,
     /// Class of the worker.
     pub(crate) class: String,
-    /// Token whose cancellation prevents further turns from beginning.
+    /// Token that prevents further turns from beginning when it is cancelled.
     pub(crate) stop: CancellationToken,
     /// Token whose cancellation interrupts running turns.
     pub(crate) now: CancellationToken,
@@ -55,9 +56,9 @@ pub(crate) struct WakeCounts {
 
 /// Answer with which the worker ends the handling of a wake message.
 enum WakeAcknowledgement {
-    /// Acknowledges the wake: no input is left.
+    /// Acknowledges the wake message: the session has no input left.
     Done,
-    /// Requests that the wake is delivered again after this time.
+    /// Asks the server to deliver the wake message again after this time.
     Again(Duration),
     /// Moves the session to the end of the queue, behind all pending wakes.
     Behind,
@@ -92,8 +93,8 @@ impl SessionWork {
         let answered = match end {
             WakeAcknowledgement::Done => wake.double_ack().await,
             WakeAcknowledgement::Again(pause) => wake.ack_with(AckKind::Nak(Some(pause))).await,
-            // Publish a new wake, which comes after the pending wakes. A redelivered wake would
-            // come before them.
+            // Publish a new wake message, which is delivered after the pending ones. A redelivered
+            // message would be delivered before them.
             WakeAcknowledgement::Behind => {
                 match self.inbox.send_session_wake(&at, &self.class).await {
                     Ok(()) => wake.double_ack().await,
@@ -112,7 +113,7 @@ impl SessionWork {
         at: &SessionAddress,
         outcome: &mut WakeCounts,
     ) -> Result<WakeAcknowledgement, NatsError> {
-        let Some(first) = self.inbox.first_input(at).await? else {
+        let Some(first) = self.inbox.first_queued_input(at).await? else {
             return Ok(WakeAcknowledgement::Done);
         };
         match self.inbox.quotas().check_turn(at).await {
@@ -135,7 +136,7 @@ impl SessionWork {
                 return Ok(WakeAcknowledgement::Again(BUSY_PAUSE));
             }
             Err(TurnFailure::Failed(cause)) => {
-                let known = self.inbox.attempts(at, &first).await?;
+                let known = self.inbox.recorded_attempts(at, &first).await?;
                 let attempts = QueuedInputAttempts {
                     attempts: known.attempts + 1,
                     cause,
@@ -169,7 +170,7 @@ impl SessionWork {
             if !is_idle || !matches!(end, WakeAcknowledgement::Done) {
                 return Ok(end);
             }
-            if self.inbox.first_input(at).await?.is_none() {
+            if self.inbox.first_queued_input(at).await?.is_none() {
                 return Ok(WakeAcknowledgement::Done);
             }
         }
@@ -183,7 +184,7 @@ impl SessionWork {
         outcome: &mut WakeCounts,
     ) -> Result<WakeAcknowledgement, NatsError> {
         let mut n_in_a_row = 0;
-        while let Some(input) = self.inbox.first_input(at).await? {
+        while let Some(input) = self.inbox.first_queued_input(at).await? {
             if n_in_a_row >= MAX_IN_A_ROW {
                 if self.inbox.count_undelivered_wakes(&self.class).await? > 0 {
                     return Ok(WakeAcknowledgement::Behind);
@@ -194,7 +195,7 @@ impl SessionWork {
             if self.stop.is_cancelled() {
                 return Ok(WakeAcknowledgement::Again(Duration::ZERO));
             }
-            let before = self.inbox.attempts(at, &input).await?;
+            let before = self.inbox.recorded_attempts(at, &input).await?;
             if before.attempts >= self.max_attempts {
                 self.inbox.move_to_dead_letters(at, &input, &before).await?;
                 outcome.n_dead += 1;
@@ -256,7 +257,7 @@ impl SessionWork {
         }
         // The turn's future was dropped. If this program was paused for long, another worker may
         // already have the session.
-        match self.sessions.is_held_elsewhere(at).await {
+        match self.sessions.is_leased_elsewhere(at).await {
             Ok(true) => Some(Err(TurnFailure::Fenced)),
             Ok(false) => None,
             Err(error) => {

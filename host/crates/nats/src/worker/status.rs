@@ -28,7 +28,7 @@ pub struct ClusterStatus {
     pub waiting: usize,
     /// Number of sessions with dead letters.
     pub dead: usize,
-    /// Length of the wake queue of each class. Omits classes without wakes.
+    /// Number of wake messages for each class of workers. Omits classes without wake messages.
     pub queues: Vec<QueueLength>,
     /// Workers that answered in time, sorted by name.
     pub workers: Vec<WorkerStatus>,
@@ -46,9 +46,11 @@ pub struct ClusterStatus {
 pub struct QueueLength {
     /// Name of the class.
     pub class: String,
-    /// Number of sessions with a wake for this class, including sessions that a worker is running.
+    /// Number of sessions with a wake message for this class, including sessions whose turn a
+    /// worker is running.
     pub wakes: usize,
-    /// Age of the oldest of these wakes in milliseconds. A worker may already be handling it.
+    /// Age of the oldest wake message in milliseconds. A worker may already be handling this
+    /// message.
     pub oldest_ms: u64,
 }
 
@@ -60,50 +62,59 @@ impl TurnInbox {
     pub async fn status(&self) -> Result<ClusterStatus, NatsError> {
         let (link, names) = (&self.parts.link, &self.parts.streams.names);
         let mut sessions = 0;
-        for partition in 0..names.partitions() {
-            let stream = names.stream(LINES, partition);
+        for partition in 0..names.n_partitions() {
+            let stream = names.stream_name(LINES, partition);
             sessions += link
-                .subjects(&stream, &names.root_lines_filter(partition))
+                .list_subjects(&stream, &names.root_lines_filter(partition))
                 .await?
                 .len();
         }
         let leases = names.lease_stream();
         let mut classes: BTreeMap<String, usize> = BTreeMap::new();
-        for wake in link.subjects(&self.names.stream("WAKE"), ">").await? {
+        for wake in link
+            .list_subjects(&self.names.stream_name("WAKE"), ">")
+            .await?
+        {
             if let Some(class) = wake.rsplit('.').nth(1) {
                 *classes.entry(class.to_owned()).or_default() += 1;
             }
         }
         let mut queues = Vec::new();
         for (class, wakes) in classes {
-            let oldest_ms = self.queue_age(&class).await?;
+            let oldest_ms = self.oldest_wake_age(&class).await?;
             queues.push(QueueLength {
                 class,
                 wakes,
                 oldest_ms,
             });
         }
-        let (quotas, quota_fault) = match self.quotas().report().await {
+        let (quotas, quota_fault) = match self.quotas().read_report().await {
             Ok(report) => (report, None),
-            Err(error) => (None, Some(rind_lib::text::error_chain(&error))),
+            Err(error) => (None, Some(rind_lib::text::format_error_chain(&error))),
         };
         Ok(ClusterStatus {
             quotas,
             quota_fault,
             sessions,
-            claimed: link.subjects(&leases, ">").await?.len(),
-            waiting: link.subjects(&self.names.stream("IN"), ">").await?.len(),
-            dead: link.subjects(&self.names.stream("DEAD"), ">").await?.len(),
+            claimed: link.list_subjects(&leases, ">").await?.len(),
+            waiting: link
+                .list_subjects(&self.names.stream_name("IN"), ">")
+                .await?
+                .len(),
+            dead: link
+                .list_subjects(&self.names.stream_name("DEAD"), ">")
+                .await?
+                .len(),
             queues,
             workers: self.send_control_message(ControlMessage::default()).await?,
         })
     }
 
-    /// Returns the age of the oldest wake of a class in milliseconds; 0 if there is no wake. A
-    /// worker may already be handling the wake.
-    pub(crate) async fn queue_age(&self, class: &str) -> Result<u64, NatsError> {
+    /// Returns the age of the oldest wake message for a class of workers, in milliseconds; 0 if
+    /// there is none. A worker may already be handling that message.
+    pub(crate) async fn oldest_wake_age(&self, class: &str) -> Result<u64, NatsError> {
         let (stream, wakes) = (
-            self.names.stream("WAKE"),
+            self.names.stream_name("WAKE"),
             self.names.wake_subjects_filter(class),
         );
         let first = self.parts.link.next(&stream, &wakes, 1).await?;
@@ -112,12 +123,13 @@ impl TurnInbox {
         Ok(u64::try_from(waited).unwrap_or(0))
     }
 
-    /// Returns the number of wakes of a class that were not delivered to a worker yet.
+    /// Returns the number of wake messages (each reports that a session has inputs) that were not
+    /// delivered to a worker of the class yet.
     pub(crate) async fn count_undelivered_wakes(&self, class: &str) -> Result<u64, NatsError> {
         const WHAT: &str = "the length of a queue";
         let context = self.parts.link.context();
         let stream = context
-            .get_stream_no_info(self.names.stream("WAKE"))
+            .get_stream_no_info(self.names.stream_name("WAKE"))
             .await
             .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
         let consumer = stream
@@ -132,7 +144,7 @@ impl TurnInbox {
     ///
     /// # Errors
     /// The servers do not answer.
-    pub async fn drain(&self, wanted: &str) -> Result<Vec<WorkerStatus>, NatsError> {
+    pub async fn drain_workers(&self, wanted: &str) -> Result<Vec<WorkerStatus>, NatsError> {
         self.send_control_message(ControlMessage {
             drain: Some(wanted.to_owned()),
         })

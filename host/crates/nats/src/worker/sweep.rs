@@ -12,27 +12,32 @@ use super::inbox::TurnInbox;
 use crate::NatsError;
 use crate::names::id_in_last_subject_token;
 
-/// Interval between the sweeps of a worker.
+/// Interval between two sweeps of a worker, which store missing wake messages.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Sweeps at the interval [`SWEEP_INTERVAL`], until the task is cancelled.
-pub(crate) async fn sweep_inputs(inbox: TurnInbox) {
+/// Stores a wake message for each session that has inputs but none, at the interval
+/// [`SWEEP_INTERVAL`], until the task is cancelled.
+pub(crate) async fn sweep_waiting_inputs(inbox: TurnInbox) {
     loop {
-        if let Err(error) = wake_sessions_without_wake(&inbox).await {
+        if let Err(error) = store_missing_wakes(&inbox).await {
             tracing::debug!(%error, "the search for inputs without a wake message failed");
         }
         tokio::time::sleep(SWEEP_INTERVAL).await;
     }
 }
 
-/// Stores a wake for each session that has inputs but no wake.
-async fn wake_sessions_without_wake(inbox: &TurnInbox) -> Result<(), NatsError> {
+/// Stores a wake message for each session that has inputs but no wake message.
+async fn store_missing_wakes(inbox: &TurnInbox) -> Result<(), NatsError> {
     let link = &inbox.parts.link;
-    let inputs = link.subjects(&inbox.names.stream("IN"), ">").await?;
+    let inputs = link
+        .list_subjects(&inbox.names.stream_name("IN"), ">")
+        .await?;
     if inputs.is_empty() {
         return Ok(());
     }
-    let wakes = link.subjects(&inbox.names.stream("WAKE"), ">").await?;
+    let wakes = link
+        .list_subjects(&inbox.names.stream_name("WAKE"), ">")
+        .await?;
     let awake: BTreeSet<String> = wakes
         .iter()
         .map(|subject| id_in_last_subject_token(subject))
@@ -45,7 +50,7 @@ async fn wake_sessions_without_wake(inbox: &TurnInbox) -> Result<(), NatsError> 
         let Some(at) = SessionAddress::parse(&id) else {
             continue;
         };
-        if let Some(input) = inbox.first_input(&at).await? {
+        if let Some(input) = inbox.first_queued_input(&at).await? {
             inbox.send_session_wake(&at, &input.class).await?;
         }
     }

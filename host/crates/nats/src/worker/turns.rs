@@ -15,8 +15,8 @@ pub enum TurnFailure {
     /// The tenant has used up a quota, or the quotas cannot be read. The turn is retried after this
     /// time at the earliest.
     OverQuota(std::time::Duration),
-    /// Any other failure, with its cause. The turn is retried a few times, and then its input
-    /// becomes a dead letter with this cause.
+    /// Failure of any other kind, with its cause. The turn is retried a few times, and then its
+    /// input becomes a dead letter with this cause.
     Failed(String),
 }
 
@@ -38,7 +38,7 @@ pub trait WorkerTurns: Send + Sync {
         session: &'a str,
     ) -> BoxFuture<'a, Result<Box<dyn ClaimedSession>, TurnFailure>>;
 
-    /// Waits until turns can begin. The worker fetches no wake before that.
+    /// Waits until turns can begin. The worker requests no wake message before that.
     fn ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }

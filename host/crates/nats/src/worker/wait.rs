@@ -10,13 +10,13 @@ use super::inbox::{TurnInbox, root_session_address};
 use crate::setup::LINES;
 use crate::{NatsError, NatsSessions};
 
-/// Interval between two checks of a session.
+/// Interval between two checks whether the turn of the input has ended.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Maximum number of dead letters that are searched for an input.
 const MAX_DEAD: usize = 1_000;
 
-/// Output and summary of a turn that has ended, in any program.
+/// Output and summary of a turn that has ended, whichever program ran it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedTurn {
     /// Number of the turn within the session.
@@ -40,13 +40,13 @@ impl TurnInbox {
         input_id: &str,
     ) -> Result<EndedTurn, NatsError> {
         let at = root_session_address(session)?;
-        let store = SessionStore::over(Arc::new(sessions.clone()));
+        let store = SessionStore::with_backend(Arc::new(sessions.clone()));
         let names = &self.parts.streams.names;
-        let stream = names.stream(LINES, names.partition(&at));
+        let stream = names.stream_name(LINES, names.partition(&at));
         let subject = names.lines_subject(&at);
         let mut seen = 0;
         loop {
-            let last = self.parts.link.last(&stream, &subject).await?;
+            let last = self.parts.link.last_message(&stream, &subject).await?;
             let last = last.map_or(0, |last| last.sequence);
             if last > seen {
                 seen = last;
@@ -86,7 +86,7 @@ impl TurnInbox {
     }
 }
 
-/// Finds the turn that ran an input; `None` if it has not ended.
+/// Finds the turn that ran the input with this id; `None` if no such turn has ended.
 fn ended_turn_in_entries(entries: &[Entry], input_id: &str) -> Option<EndedTurn> {
     let mut taken = None;
     for entry in entries {
@@ -97,7 +97,8 @@ fn ended_turn_in_entries(entries: &[Entry], input_id: &str) -> Option<EndedTurn>
                 continues,
                 ..
             } => {
-                // Follow the turn that continues an interrupted turn, because it has a new number.
+                // Also follow the turn that continues an interrupted turn of this input, because it
+                // has a new number.
                 let is_of_input = id.as_deref() == Some(input_id);
                 if is_of_input || (taken.is_some() && continues.is_some()) {
                     taken = Some(*turn);

@@ -10,18 +10,18 @@ use rind_lib::lock::lock;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::control::{NatsWorkerObserver, WorkerState, answer_control};
+use super::control::{NatsWorkerObserver, WorkerState, answer_control_requests};
 use super::inbox::TurnInbox;
 use super::queue::{TurnQueueNames, invalid_class_error, is_worker_class_name};
 use super::session_work::{SessionWork, WakeCounts};
-use super::sweep::sweep_inputs;
+use super::sweep::sweep_waiting_inputs;
 use super::turns::WorkerTurns;
 use crate::{NatsError, NatsSessions};
 
 /// Time without a progress acknowledgement after which a wake is delivered again.
 const ACK_WAIT: Duration = Duration::from_secs(20);
 
-/// Timeout of one request for a wake message.
+/// Timeout of one request to the server for a wake message.
 const PULL: Duration = Duration::from_secs(5);
 
 /// Pause before a request is retried.
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Settings of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// Class of the inputs that the worker runs.
+    /// Class of the worker. It runs only inputs that were sent to this class.
     pub class: String,
     /// Name of the worker, for operators.
     pub name: String,
@@ -46,7 +46,7 @@ pub struct WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// Returns the settings for a class, with defaults.
+    /// Returns the settings of the worker `name` of a class, with defaults for all other values.
     #[must_use]
     pub fn new(class: &str, name: &str) -> Self {
         Self {
@@ -76,7 +76,8 @@ pub struct WorkerReport {
     pub claims: u64,
 }
 
-/// Worker that runs the turns of a class until it is stopped or drained.
+/// Worker that runs the turns of the inputs for one class of workers, until it is stopped or
+/// drained.
 pub struct NatsWorker {
     sessions: NatsSessions,
     inbox: TurnInbox,
@@ -115,7 +116,7 @@ impl NatsWorker {
 
     /// Returns a handle to observe the worker while it runs.
     #[must_use]
-    pub fn watch(&self) -> NatsWorkerObserver {
+    pub fn observer(&self) -> NatsWorkerObserver {
         NatsWorkerObserver {
             state: self.control.clone(),
             inbox: self.inbox.clone(),
@@ -129,12 +130,13 @@ impl NatsWorker {
     /// # Errors
     /// The queue cannot be opened.
     pub async fn run(self, stop: CancellationToken) -> Result<WorkerReport, NatsError> {
-        let consumer = self.consumer().await?;
+        let consumer = self.get_wake_consumer().await?;
         let ended = CancellationToken::new();
         let _end_all = ended.clone().drop_guard();
-        let control = answer_control(self.inbox.clone(), self.control.clone(), stop.clone());
+        let control =
+            answer_control_requests(self.inbox.clone(), self.control.clone(), stop.clone());
         spawn_until_cancelled(control, ended.clone());
-        spawn_until_cancelled(sweep_inputs(self.inbox.clone()), ended);
+        spawn_until_cancelled(sweep_waiting_inputs(self.inbox.clone()), ended);
         let now = CancellationToken::new();
         let slots = Arc::new(Semaphore::new(self.config.slots.max(1)));
         loop {
@@ -149,7 +151,7 @@ impl NatsWorker {
             let wake = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                wake = next_wake_within_timeout(&consumer) => wake,
+                wake = receive_next_wake(&consumer) => wake,
             };
             let wake = match wake {
                 Ok(Some(wake)) => wake,
@@ -179,12 +181,12 @@ impl NatsWorker {
                 drop(slot);
             });
         }
-        self.drain(&slots, &now).await;
+        self.wait_for_running_turns(&slots, &now).await;
         Ok(self.control.worker_report())
     }
 
     /// Waits until running turns have ended. After the grace time, interrupts the remaining turns.
-    async fn drain(&self, slots: &Arc<Semaphore>, now: &CancellationToken) {
+    async fn wait_for_running_turns(&self, slots: &Arc<Semaphore>, now: &CancellationToken) {
         let all = u32::try_from(self.config.slots.max(1)).unwrap_or(u32::MAX);
         let idle = slots.acquire_many(all);
         if tokio::time::timeout(self.config.grace, idle).await.is_err() {
@@ -194,12 +196,12 @@ impl NatsWorker {
         }
     }
 
-    async fn consumer(&self) -> Result<jetstream::consumer::PullConsumer, NatsError> {
+    async fn get_wake_consumer(&self) -> Result<jetstream::consumer::PullConsumer, NatsError> {
         const WHAT: &str = "the consumer of a class";
         let name = TurnQueueNames::wake_consumer_name(&self.config.class);
         let context = self.inbox.parts.link.context();
         let stream = context
-            .get_stream_no_info(self.inbox.names.stream("WAKE"))
+            .get_stream_no_info(self.inbox.names.stream_name("WAKE"))
             .await
             .map_err(|error| NatsError::nats_request_error(WHAT, error))?;
         let config = consumer::pull::Config {
@@ -236,8 +238,8 @@ fn spawn_until_cancelled(
     });
 }
 
-/// Returns the next wake; `None` if none arrives within the timeout.
-async fn next_wake_within_timeout(
+/// Returns the next wake message; `None` if none arrives within the timeout.
+async fn receive_next_wake(
     consumer: &jetstream::consumer::PullConsumer,
 ) -> Result<Option<jetstream::Message>, async_nats::Error> {
     let batch = consumer.batch().max_messages(1).expires(PULL).messages();

@@ -128,7 +128,7 @@ fn names_licenses_and_versions_that_a_registry_cannot_have_are_refused() {
 }
 
 #[test]
-fn a_package_without_a_plugin_or_with_two_is_refused_with_what_is_expected() {
+fn a_package_without_a_plugin_or_with_two_is_refused_and_the_error_names_the_expected_files() {
     let contents = plugin_contents("Greets people.", "0.1.0");
     let packed = crate::pack::pack_plugin(&contents).unwrap();
     let file = |path: &str, bytes: &[u8]| {

@@ -44,7 +44,7 @@ pub(super) fn make_wheel(parts: BundleParts<'_>) -> anyhow::Result<PackageBundle
     files.push((format!("{info}/METADATA"), metadata));
     files.push((format!("{info}/WHEEL"), wheel.into_bytes()));
     let record = format!("{info}/RECORD");
-    let text = wheel_record_file(&files, &record);
+    let text = build_wheel_record(&files, &record);
     files.push((record, text.into_bytes()));
     Ok(PackageBundle {
         file_name: format!("{stem}-{TAG}.whl"),
@@ -76,7 +76,7 @@ fn package_metadata(parts: &BundleParts<'_>, version: &str) -> anyhow::Result<Ve
 
 /// Returns the `RECORD` file, which lists all files with digest and size. The line of `RECORD`
 /// itself has neither.
-fn wheel_record_file(files: &BundleFiles, record: &str) -> String {
+fn build_wheel_record(files: &BundleFiles, record: &str) -> String {
     let mut text = String::new();
     for (path, bytes) in files {
         let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(bytes));

@@ -8,7 +8,7 @@ use semver::Version;
 use serde::Deserialize;
 
 use super::{
-    ListedFile, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, escape_registry_text,
+    MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, RegistryFile, escape_registry_text,
     is_newest_version_selected, newest_version,
 };
 use crate::registry::{DownloadRequest, PackageDownload, Url, parse_url};
@@ -38,7 +38,7 @@ pub(super) async fn find_file(
     download: &PackageDownload,
     reference: &PackageReference,
     installed: Option<&Version>,
-) -> anyhow::Result<ListedFile> {
+) -> anyhow::Result<RegistryFile> {
     let config = fetch_index(
         download,
         "config.json",
@@ -46,9 +46,9 @@ pub(super) async fn find_file(
         MAX_CONFIG_BYTES,
     );
     let config: IndexConfig = serde_json::from_slice(&config.await?)
-        .context("the configuration of the index is not of the type sparse")?;
+        .context("config.json of the index is not the configuration of a sparse index")?;
     let noun = format!("crate {}", reference.name);
-    let path = sparse_index_path(&reference.name);
+    let path = build_sparse_index_path(&reference.name);
     let lines = fetch_index(download, &path, &noun, MAX_DOCUMENT_BYTES).await?;
     let mut versions: Vec<(Version, IndexVersion)> = Vec::new();
     let mut seen = BTreeSet::new();
@@ -84,7 +84,7 @@ async fn fetch_index(
     limit: u64,
 ) -> anyhow::Result<Vec<u8>> {
     let url = download
-        .base()
+        .base_url()
         .join(path)
         .context("no valid URL can be built from the name")?;
     let ask = DownloadRequest {
@@ -106,7 +106,7 @@ async fn fetch_index(
 /// abc     ->  3/a/abc
 /// hello   ->  he/ll/hello
 /// ```
-fn sparse_index_path(name: &str) -> String {
+fn build_sparse_index_path(name: &str) -> String {
     let part = |range: std::ops::Range<usize>| name.get(range).unwrap_or_default();
     match name.len() {
         1 => format!("1/{name}"),
@@ -145,7 +145,7 @@ fn select_version(
     }
 }
 
-fn parse_listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Result<ListedFile> {
+fn parse_listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Result<RegistryFile> {
     let IndexVersion {
         name,
         vers: version,
@@ -155,7 +155,7 @@ fn parse_listed_file(listed: IndexVersion, config: &IndexConfig) -> anyhow::Resu
     let file = format!("{name}-{version}.crate");
     let integrity = PackageIntegrity::parse_sha256(&cksum)
         .with_context(|| format!("`cksum` of {file} is invalid"))?;
-    Ok(ListedFile {
+    Ok(RegistryFile {
         url: crate_file_url(config, &name, &version, &cksum)?,
         name: file,
         version,
@@ -176,7 +176,7 @@ fn crate_file_url(
 ) -> anyhow::Result<Url> {
     let small = name.to_ascii_lowercase();
     let above = |name: &str| {
-        let path = sparse_index_path(name);
+        let path = build_sparse_index_path(name);
         path.rsplit_once('/')
             .map_or(String::new(), |(above, _)| above.to_owned())
     };
@@ -227,7 +227,7 @@ mod tests {
             assert_eq!(url.as_str(), expected);
         }
         for (name, path) in [("a", "1/a"), ("ab", "2/ab"), ("abc", "3/a/abc")] {
-            assert_eq!(sparse_index_path(name), path);
+            assert_eq!(build_sparse_index_path(name), path);
         }
     }
 }

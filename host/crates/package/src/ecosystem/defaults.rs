@@ -11,7 +11,7 @@ pub(super) const NPM: Option<&str> = None;
 /// URL of the default Python package index.
 const PYPI: Option<&str> = None;
 
-/// URL of the default sparse index of crates.
+/// URL of the default crates registry (a sparse index); none, so the settings must name a registry.
 const CRATES: Option<&str> = None;
 
 /// Returns the default registry of an ecosystem.

@@ -70,12 +70,12 @@ impl LockedPackage {
 /// Prefix of claims about the package's build.
 const ATTESTATION: &str = "attestation ";
 
-/// Prefix of claims about the key that signed the package.
+/// Prefix of a provenance claim that names the key with which the package was signed.
 const SIGNATURE: &str = "signature of key ";
 
 /// Package file of one version, as the registry lists it.
 #[derive(Debug)]
-struct ListedFile {
+struct RegistryFile {
     /// Version in the notation of the registry.
     version: String,
     url: Url,
@@ -84,8 +84,8 @@ struct ListedFile {
     name: String,
     integrity: PackageIntegrity,
     provenance: Vec<String>,
-    /// Predicate for a message, such as `was yanked: REASON`, if the publisher has withdrawn the
-    /// version.
+    /// Text that continues a message about the version, such as `was yanked: REASON`, if the
+    /// publisher has withdrawn the version.
     withdrawn: Option<String>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct FetchedPackage {
     /// Reference to the downloaded version. If the user's reference names a tag, this is the
     /// reference with the tag.
     pub(crate) reference: PackageReference,
-    /// Version of the package; `None` if it is not a valid version of a plugin.
+    /// Version of the package; `None` if a plugin cannot have a version of this form.
     pub(crate) version: Option<Version>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) locked: LockedPackage,
@@ -113,7 +113,7 @@ pub(crate) async fn fetch_package(
     let registry = client::find_registry(environment, reference)?;
     let about = || {
         format!(
-            "the registry set by {} sent no usable answer",
+            "the registry that is set in {} sent no usable answer",
             escape_registry_text(&registry.setting)
         )
     };
@@ -134,7 +134,7 @@ pub(crate) async fn fetch_package(
     let bytes = bytes.await.with_context(about)?;
     listed.integrity.check_bytes(&bytes).with_context(about)?;
     // Keep the tag of a reference, so that later updates follow the tag.
-    let named = match reference.is_tag() {
+    let named = match reference.is_npm_tag() {
         true => reference.clone(),
         false => reference.with_version(listed.version.clone()),
     };
@@ -147,7 +147,7 @@ pub(crate) async fn fetch_package(
     Ok(FetchedPackage {
         version: reference.parse_version(&listed.version),
         locked: LockedPackage {
-            registry: download.base().to_string(),
+            registry: download.base_url().to_string(),
             file,
             digest: sha256_hex(&bytes),
             integrity: listed.integrity.to_string(),
@@ -162,7 +162,7 @@ pub(crate) async fn fetch_package(
 /// Whether the newest version is selected. This is so if the reference has no version, and for an
 /// update (`installed` is set) unless the reference names a tag.
 fn is_newest_version_selected(reference: &PackageReference, installed: Option<&Version>) -> bool {
-    reference.version.is_none() || (installed.is_some() && !reference.is_tag())
+    reference.version.is_none() || (installed.is_some() && !reference.is_npm_tag())
 }
 
 /// Selects the newest version. If `installed` is set, only newer versions are considered, and

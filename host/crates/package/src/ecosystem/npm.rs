@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{
-    ATTESTATION, ListedFile, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, SIGNATURE,
+    ATTESTATION, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, RegistryFile, SIGNATURE,
     defaults, escape_registry_text, is_newest_version_selected, newest_version,
 };
 use crate::registry::{DownloadRequest, PackageDownload, Url, parse_url};
@@ -77,11 +77,11 @@ pub(super) async fn find_file(
     download: &PackageDownload,
     reference: &PackageReference,
     installed: Option<&Version>,
-) -> anyhow::Result<ListedFile> {
+) -> anyhow::Result<RegistryFile> {
     // The slash after a scope is escaped, so that scope and name are one path segment.
     let path = reference.name.replace('/', "%2f");
     let url = download
-        .base()
+        .base_url()
         .join(&path)
         .context("no valid URL can be built from the name")?;
     let noun = format!("package {}", reference.name);
@@ -118,7 +118,7 @@ pub(super) async fn find_file(
         escape_registry_text(&version),
         reference.name
     );
-    parse_listed_file(listed, download.base())
+    parse_listed_file(listed, download.base_url())
 }
 
 fn select_version(
@@ -133,7 +133,7 @@ fn select_version(
     let Some(named) = reference.version.as_deref() else {
         return tagged(LATEST);
     };
-    if reference.is_tag() {
+    if reference.is_npm_tag() {
         return tagged(named);
     }
     if !is_newest_version_selected(reference, installed) {
@@ -151,7 +151,7 @@ fn select_version(
     Ok(newest_version(candidates, installed).unwrap_or_else(|| named.to_owned()))
 }
 
-fn parse_listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFile> {
+fn parse_listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<RegistryFile> {
     let NpmVersion {
         name,
         version,
@@ -176,8 +176,8 @@ fn parse_listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFil
         Some(Value::String(why)) => Some(format!("is deprecated: {}", escape_registry_text(&why))),
         Some(_) => Some("is deprecated".to_owned()),
     };
-    Ok(ListedFile {
-        url: mirror_url(url, base, defaults::NPM),
+    Ok(RegistryFile {
+        url: rewrite_url_for_mirror(url, base, defaults::NPM),
         name: format!("{own}-{version}.tgz"),
         version,
         integrity,
@@ -188,7 +188,7 @@ fn parse_listed_file(listed: NpmVersion, base: &Url) -> anyhow::Result<ListedFil
 
 /// Replaces the default registry in the URL of a package file by the configured registry, as npm
 /// does: a mirror serves documents that still contain the original URLs.
-fn mirror_url(mut url: Url, base: &Url, default: Option<&str>) -> Url {
+fn rewrite_url_for_mirror(mut url: Url, base: &Url, default: Option<&str>) -> Url {
     let default = default.and_then(|url| parse_url(url).ok());
     if default.is_some_and(|default| default.host_str() == url.host_str()) {
         // These setters fail only for URLs without a host.
@@ -212,11 +212,12 @@ mod tests {
         let base = parse_url("http://127.0.0.1:4873/npm/").unwrap();
         let default = Some("https://registry.example/");
         let url = |text| parse_url(text).unwrap();
-        let served = mirror_url(url("https://registry.example/a/-/a.tgz"), &base, default);
+        let served =
+            rewrite_url_for_mirror(url("https://registry.example/a/-/a.tgz"), &base, default);
         assert_eq!(served.as_str(), "http://127.0.0.1:4873/npm/a/-/a.tgz");
         let other = url("https://a.example/a.tgz");
         for default in [default, None] {
-            assert_eq!(mirror_url(other.clone(), &base, default), other);
+            assert_eq!(rewrite_url_for_mirror(other.clone(), &base, default), other);
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::simple_html::parse_links;
 use super::{
-    ATTESTATION, ListedFile, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference,
+    ATTESTATION, MAX_DOCUMENT_BYTES, PackageIntegrity, PackageReference, RegistryFile,
     escape_registry_text, is_newest_version_selected, newest_version, normalize_pypi_name, pep440,
 };
 use crate::registry::{DownloadRequest, PackageDownload, Url};
@@ -23,13 +23,13 @@ const WHEEL: &str = ".whl";
 
 #[derive(Deserialize)]
 struct PypiDocument {
-    meta: PypiMeta,
+    meta: PypiIndexMetadata,
     name: String,
     files: Vec<PypiFile>,
 }
 
 #[derive(Deserialize)]
-struct PypiMeta {
+struct PypiIndexMetadata {
     #[serde(rename = "api-version")]
     api: String,
 }
@@ -67,8 +67,8 @@ pub(super) async fn find_file(
     download: &PackageDownload,
     reference: &PackageReference,
     installed: Option<&Version>,
-) -> anyhow::Result<ListedFile> {
-    let page = download.base().join(&format!("{}/", reference.name));
+) -> anyhow::Result<RegistryFile> {
+    let page = download.base_url().join(&format!("{}/", reference.name));
     let page = page.context("no valid URL can be built from the name")?;
     let noun = format!("package {}", reference.name);
     let bytes = download.fetch_document(DownloadRequest {
@@ -147,7 +147,7 @@ fn parse_page(page: &str, reference: &PackageReference) -> PypiDocument {
         provenance: link.provenance,
     });
     PypiDocument {
-        meta: PypiMeta {
+        meta: PypiIndexMetadata {
             api: "1.0".to_owned(),
         },
         name: reference.name.clone(),
@@ -198,7 +198,7 @@ fn select_wheel(
     match (&reference.version, current) {
         (_, Some(at)) => Ok(at),
         (Some(version), None) => {
-            bail!("package {name} has no wheel for all platforms of version {version}")
+            bail!("version {version} of the package {name} has no wheel for all platforms")
         }
         (None, None) => bail!(
             "every version of {name} is a pre-release or was yanked; name one, as {reference}==VERSION"
@@ -206,7 +206,7 @@ fn select_wheel(
     }
 }
 
-fn parse_listed_file(version: String, file: PypiFile, page: &Url) -> anyhow::Result<ListedFile> {
+fn parse_listed_file(version: String, file: PypiFile, page: &Url) -> anyhow::Result<RegistryFile> {
     let shown = escape_registry_text(&file.filename);
     let hash = file.hashes.get("sha256");
     let hash = hash.with_context(|| format!("the index has no SHA-256 of {shown}"))?;
@@ -218,7 +218,7 @@ fn parse_listed_file(version: String, file: PypiFile, page: &Url) -> anyhow::Res
     let withdrawn = file.withdrawal_reason();
     let claim = file.provenance.filter(|url| !url.is_empty());
     let claim = claim.map(|url| format!("{ATTESTATION}{}", escape_registry_text(&url)));
-    Ok(ListedFile {
+    Ok(RegistryFile {
         version,
         url,
         name: file.filename,

@@ -75,10 +75,10 @@ impl PackageKind {
         let is_valid = name.len() <= MAX_NAME_BYTES
             && match self {
                 Self::Npm => match name.strip_prefix('@') {
-                    Some(scoped) => scoped
-                        .split_once('/')
-                        .is_some_and(|(scope, own)| is_npm_part(scope) && is_npm_part(own)),
-                    None => is_npm_part(name),
+                    Some(scoped) => scoped.split_once('/').is_some_and(|(scope, own)| {
+                        is_npm_name_part(scope) && is_npm_name_part(own)
+                    }),
+                    None => is_npm_name_part(name),
                 },
                 Self::Pypi => is_pypi_name(name),
                 Self::Crates => is_crate_name(name),
@@ -167,7 +167,7 @@ impl PackageReference {
     }
 
     /// Whether the reference names an npm tag, which the publisher can move to another version.
-    pub(crate) fn is_tag(&self) -> bool {
+    pub(crate) fn is_npm_tag(&self) -> bool {
         let version = self.version.as_deref();
         self.kind == PackageKind::Npm && version.is_some_and(|text| Version::parse(text).is_err())
     }
@@ -214,7 +214,7 @@ fn check_package_version(kind: PackageKind, version: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-fn is_npm_part(part: &str) -> bool {
+fn is_npm_name_part(part: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
     !part.is_empty() && !part.starts_with(['.', '_']) && part.chars().all(is_plain)
 }

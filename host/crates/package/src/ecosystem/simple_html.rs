@@ -70,7 +70,7 @@ fn file_link_from_attributes(attributes: Vec<(String, String)>, text: &str) -> P
         text: decode_html_entities(text.trim()),
         ..PackageFileLink::default()
     };
-    // Assign in reverse order: of a repeated attribute, the first occurrence applies.
+    // Assign in reverse order: if an attribute is repeated, its first occurrence applies.
     for (name, value) in attributes.into_iter().rev() {
         match name.as_str() {
             "href" => {
@@ -106,7 +106,7 @@ fn read_html_attributes(tag: &str) -> (Vec<(String, String)>, &str) {
         let end = rest.get(first..).and_then(|after| after.find(is_end));
         let (name, after) = rest.split_at(end.map_or(rest.len(), |end| end + first));
         let (value, after) = match after.trim_start().strip_prefix('=') {
-            Some(value) => read_value(value.trim_start()),
+            Some(value) => read_attribute_value(value.trim_start()),
             None => ("", after),
         };
         attributes.push((name.to_ascii_lowercase(), decode_html_entities(value)));
@@ -115,7 +115,7 @@ fn read_html_attributes(tag: &str) -> (Vec<(String, String)>, &str) {
 }
 
 /// Reads an attribute's value. Returns it and the text after it.
-fn read_value(text: &str) -> (&str, &str) {
+fn read_attribute_value(text: &str) -> (&str, &str) {
     for quote in ['"', '\''] {
         if let Some(quoted) = text.strip_prefix(quote) {
             return quoted.split_once(quote).unwrap_or((quoted, ""));

@@ -47,7 +47,8 @@ pub(super) struct ArtifactManifest {
 }
 
 impl ArtifactManifest {
-    /// Parses a manifest. Refuses artifacts that are not components.
+    /// Parses the manifest of an OCI artifact. Refuses artifacts that are not WebAssembly
+    /// components.
     pub(super) fn parse_manifest(bytes: &[u8]) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -59,11 +60,12 @@ impl ArtifactManifest {
         let kind = kind.media_type.unwrap_or_else(|| MANIFEST_TYPE.to_owned());
         if kind != MANIFEST_TYPE {
             bail!(
-                "the manifest has the type `{}`, but that of a plugin must have the type `{MANIFEST_TYPE}`",
+                "the manifest has the type `{}`, but the manifest of a plugin must have the type `{MANIFEST_TYPE}`",
                 escape_manifest_text(&kind)
             );
         }
-        let manifest: Self = serde_json::from_slice(bytes).context("the manifest is incomplete")?;
+        let manifest: Self = serde_json::from_slice(bytes)
+            .context("the manifest lacks a field, or a field has the wrong type")?;
         ensure!(
             manifest.schema_version == 2,
             "the manifest has the version {}, but only version 2 is supported",
@@ -81,7 +83,7 @@ impl ArtifactManifest {
     pub(super) fn plugin_layer(&self, max_bytes: u64) -> anyhow::Result<&ContentDescriptor> {
         let [layer] = self.layers.as_slice() else {
             bail!(
-                "the manifest has {} layers, but that of a plugin must have exactly one",
+                "the manifest has {} layers, but the manifest of a plugin must have exactly one",
                 self.layers.len()
             );
         };
@@ -115,7 +117,7 @@ impl ArtifactManifest {
     }
 }
 
-/// Truncates and escapes a text from a registry for a message.
+/// Truncates a text from a registry and escapes it, for use in a message.
 fn escape_manifest_text(text: &str) -> String {
     rind_lib::text::clean_line(text, 100)
 }

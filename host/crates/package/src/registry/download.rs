@@ -32,7 +32,7 @@ pub(crate) struct RegistryAddress {
     pub(crate) base: Url,
     /// Value of the header `Authorization` for the registry.
     pub(crate) authorization: Option<String>,
-    /// Name of the setting with the address, for messages.
+    /// Name of the setting that contains the registry's address, for messages.
     pub(crate) setting: String,
     /// Advice for the user on how to configure credentials, for the case that the registry requires
     /// them.
@@ -49,7 +49,7 @@ pub(crate) struct RegistryAddress {
 pub(crate) struct RegistryProxy {
     /// URL of the proxy, with the credentials for it.
     pub(crate) url: Url,
-    /// Name of the setting with the address, for messages.
+    /// Name of the setting that contains the proxy's address, for messages.
     pub(crate) setting: String,
     /// Hosts that are reached without the proxy; `None` if the hosts in `NO_PROXY` apply.
     pub(crate) exceptions: Option<String>,
@@ -61,7 +61,7 @@ impl RegistryProxy {
             Some(text) => NoProxy::from_string(text),
             None => NoProxy::from_env(),
         };
-        // The error is dropped: it could quote the URL, which may contain a password.
+        // Drop the error, because it could quote the URL, which may contain a password.
         let proxy = Proxy::all(self.url.clone()).ok();
         let proxy = proxy.with_context(|| format!("{} cannot be used", self.setting))?;
         Ok(proxy.no_proxy(exceptions))
@@ -76,7 +76,7 @@ pub(crate) struct DownloadRequest<'a> {
     pub(crate) accept: Option<&'static str>,
     /// Maximum size of the document or file in bytes.
     pub(crate) limit: u64,
-    /// Noun for the document or file, for messages.
+    /// Noun that denotes the requested document or file in error messages.
     pub(crate) noun: &'a str,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct PackageDownload {
     /// HTTP client for the registry itself, whose address the operator configured.
     own: Client,
     /// DNS resolver for the other hosts that the registry's answers name.
-    resolver: Arc<PublicResolver>,
+    resolver: Arc<PublicAddressResolver>,
     base: Url,
     authorization: Option<HeaderValue>,
     login: &'static str,
@@ -103,7 +103,7 @@ impl PackageDownload {
                 registry_client_builder(is_local),
                 registry.proxy.as_ref().filter(|_| !is_local),
             )?,
-            resolver: Arc::new(PublicResolver {
+            resolver: Arc::new(PublicAddressResolver {
                 proxies: registry.proxies.clone(),
             }),
             base: registry.base.clone(),
@@ -115,11 +115,11 @@ impl PackageDownload {
     }
 
     /// Returns the URL of the registry, which ends with `/`.
-    pub(crate) fn base(&self) -> &Url {
+    pub(crate) fn base_url(&self) -> &Url {
         &self.base
     }
 
-    /// Downloads a document or file, following redirects.
+    /// Downloads a document or a file from a registry, following redirects.
     pub(crate) async fn fetch_document(&self, ask: DownloadRequest<'_>) -> anyhow::Result<Vec<u8>> {
         let mut url = ask.url.clone();
         for _ in 0..=MAX_REDIRECTS {
@@ -129,10 +129,10 @@ impl PackageDownload {
                 self.check_download_status(&answer, ask.noun)?;
                 return transfer::read_body(answer, ask.limit, ask.noun).await;
             }
-            url = redirect_target(&answer)?;
+            url = read_redirect_target(&answer)?;
         }
         bail!(
-            "{} redirects more than {MAX_REDIRECTS} times from {}",
+            "{} redirects the request for {} more than {MAX_REDIRECTS} times",
             self.registry_host(),
             ask.noun
         )
@@ -186,7 +186,7 @@ impl PackageDownload {
         match &self.proxy {
             Some(proxy) => sent.with_context(|| {
                 format!(
-                    "the request was made with the proxy that {} sets",
+                    "the request went through the proxy that is set in {}",
                     proxy.setting
                 )
             }),
@@ -220,7 +220,7 @@ fn build_client(client: ClientBuilder, proxy: Option<&RegistryProxy>) -> anyhow:
 }
 
 /// Whether the host of a URL is a public IP address or a host name other than `localhost`. The IP
-/// addresses of a host name are checked later, by [`PublicResolver`].
+/// addresses of a host name are checked later, by [`PublicAddressResolver`].
 fn is_public_host(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']');
@@ -234,11 +234,12 @@ fn is_public_host(url: &Url) -> bool {
 }
 
 /// Returns the target of a redirect.
-fn redirect_target(answer: &Response) -> anyhow::Result<Url> {
+fn read_redirect_target(answer: &Response) -> anyhow::Result<Url> {
     let host = answer.url().host_str().unwrap_or_default();
     let location = answer.headers().get(LOCATION);
     let location = location.and_then(|value| value.to_str().ok());
-    let location = location.with_context(|| format!("{host} redirects without an address"))?;
+    let location = location
+        .with_context(|| format!("{host} answered with a redirect that names no target"))?;
     let target = answer.url().join(location).ok();
     target.with_context(|| format!("{host} redirects to an address that is not a URL"))
 }
@@ -250,12 +251,12 @@ pub(crate) fn parse_url(text: &str) -> anyhow::Result<Url> {
 
 /// DNS resolver for the hosts that a registry's answers name. It refuses host names with a private
 /// IP address.
-struct PublicResolver {
+struct PublicAddressResolver {
     /// Hosts of proxies, whose addresses are not checked.
     proxies: Vec<String>,
 }
 
-impl PublicResolver {
+impl PublicAddressResolver {
     async fn resolve_to_public_addresses(
         name: &str,
         is_proxy: bool,
@@ -279,7 +280,7 @@ impl PublicResolver {
 
 type ResolveError = Box<dyn std::error::Error + Send + Sync>;
 
-impl reqwest::dns::Resolve for PublicResolver {
+impl reqwest::dns::Resolve for PublicAddressResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let is_it = |proxy: &String| proxy.eq_ignore_ascii_case(name.as_str());
         let is_proxy = self.proxies.iter().any(is_it);
@@ -313,10 +314,10 @@ mod tests {
 
     #[tokio::test]
     async fn names_with_a_private_address_are_not_resolved_unless_they_are_a_proxy() {
-        let refused = PublicResolver::resolve_to_public_addresses("localhost", false).await;
+        let refused = PublicAddressResolver::resolve_to_public_addresses("localhost", false).await;
         let error = refused.err().unwrap().to_string();
         assert!(error.contains("`localhost` has the address"), "{error}");
-        let proxy = PublicResolver::resolve_to_public_addresses("localhost", true).await;
+        let proxy = PublicAddressResolver::resolve_to_public_addresses("localhost", true).await;
         assert!(proxy.unwrap().next().is_some());
     }
 }

@@ -47,10 +47,10 @@ pub type FindCredentials = Arc<dyn Fn(&str) -> anyhow::Result<RegistryCredential
 /// Plugin from a registry.
 #[derive(Debug)]
 pub(crate) struct PulledPlugin {
-    /// Content of the layer, checked against its digest.
+    /// Content of the artifact's layer, checked against its digest.
     pub(crate) bytes: Vec<u8>,
     pub(crate) manifest: String,
-    /// Signature of the bytes, not yet checked.
+    /// Signature of `bytes`, which is still to be verified; `None` if the registry has none.
     pub(crate) signature: Option<String>,
 }
 
@@ -134,7 +134,7 @@ impl PluginRegistry {
 
     /// Returns the tag of the newest version. If `installed` is set, only newer versions are
     /// considered, and pre-releases only if the installed version is one.
-    pub(crate) async fn newest_tag(
+    pub(crate) async fn fetch_newest_tag(
         &mut self,
         installed: Option<&Version>,
     ) -> anyhow::Result<Option<String>> {

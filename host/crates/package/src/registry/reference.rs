@@ -56,7 +56,7 @@ impl ArtifactReference {
     /// Whether the registry runs on this machine. Registries on other machines are accessed only
     /// with TLS.
     pub(super) fn is_loopback(&self) -> bool {
-        is_loopback(without_port(&self.host))
+        is_loopback(strip_port(&self.host))
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn is_loopback(name: &str) -> bool {
 }
 
 /// Removes the port from a host.
-fn without_port(host: &str) -> &str {
+fn strip_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => name,
         _ => host,
@@ -107,7 +107,7 @@ impl FromStr for ArtifactReference {
         let (host, rest) = rest
             .split_once('/')
             .ok_or_else(|| refuse("it names no repository"))?;
-        if !is_host(host) {
+        if !is_valid_registry_host(host) {
             return Err(refuse("the host is none"));
         }
         let (rest, digest) = match rest.split_once('@') {
@@ -140,8 +140,8 @@ impl FromStr for ArtifactReference {
     }
 }
 
-fn is_host(host: &str) -> bool {
-    let name = without_port(host);
+fn is_valid_registry_host(host: &str) -> bool {
+    let name = strip_port(host);
     let port = host.strip_prefix(name).unwrap_or_default();
     let is_port = port.is_empty() || port[1..].parse::<u16>().is_ok_and(|port| port > 0);
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-".contains(c);

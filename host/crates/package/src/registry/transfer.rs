@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::reference::{ArtifactReference, is_loopback};
 use super::{FindCredentials, RegistryCredentials, auth};
-use rind_lib::provider::install_tls;
+use rind_lib::provider::install_crypto_provider;
 use rind_lib::text::clean_line;
 
 /// Timeouts for connecting, and for the time between two chunks of a response.
@@ -52,7 +52,7 @@ pub(super) struct RegistryRequest {
     pub(super) accept: Option<&'static str>,
     /// Media type and content of the request body.
     pub(super) body: Option<(&'static str, Bytes)>,
-    /// Absolute URL in the registry, used instead of `path`.
+    /// Absolute URL in the registry to which the request is sent instead of to `path`.
     pub(super) url: Option<Url>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct RegistryTransfer {
     authorization: Option<HeaderValue>,
     /// Deadline of the operation.
     until: Instant,
-    /// Whether requested tokens must allow pushing.
+    /// Whether the tokens that are requested from the token server must allow pushing.
     pub(super) may_push: bool,
 }
 
@@ -125,7 +125,9 @@ impl RegistryTransfer {
         let todo = match credentials {
             RegistryCredentials::Anonymous => format!("log in with `docker login {host}`"),
             RegistryCredentials::Password { .. } => {
-                format!("the credentials that `docker login {host}` stored do not allow it")
+                format!(
+                    "the credentials that `docker login {host}` stored do not allow this request"
+                )
             }
         };
         ensure!(header.is_some(), "{host} asks for credentials: {todo}");
@@ -160,10 +162,10 @@ impl RegistryTransfer {
             );
             // Send no credentials to the storage server: the URL itself contains any authorization
             // that the server needs. The layer is checked against its digest.
-            answer = send_request(self.with_remaining_time(self.client.get(url)), &host).await?;
+            answer = send_request(self.with_remaining_timeout(self.client.get(url)), &host).await?;
         }
         bail!(
-            "{} redirects the request for the layer in a circle",
+            "{} redirects the request for the layer too often",
             self.reference.host
         )
     }
@@ -173,15 +175,17 @@ impl RegistryTransfer {
     pub(super) fn location_url(&self, answer: &Response) -> anyhow::Result<Url> {
         let location = answer.headers().get(LOCATION);
         let location = location.and_then(|value| value.to_str().ok());
-        let location = location.context("the registry did not name the address of the upload")?;
+        let location =
+            location.context("the answer of the registry has no valid `Location` header")?;
         let url = answer.url().join(location);
-        let url =
-            url.map_err(|_| anyhow::anyhow!("the registry's address of the upload is not a URL"))?;
+        let url = url.map_err(|_| {
+            anyhow::anyhow!("the `Location` header in the answer of the registry is not a URL")
+        })?;
         ensure!(
             ["http", "https"].contains(&url.scheme())
                 && url.username().is_empty()
                 && url.password().is_none(),
-            "the registry's address of the upload is not http or https, or has credentials"
+            "the `Location` header in the answer of the registry has a URL that is not http or https, or has credentials"
         );
         Ok(url)
     }
@@ -210,7 +214,7 @@ impl RegistryTransfer {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
         let host = &self.reference.host;
-        request = self.with_remaining_time(request);
+        request = self.with_remaining_timeout(request);
         if let Some((media_type, bytes)) = &ask.body {
             let request = request
                 .header(CONTENT_TYPE, *media_type)
@@ -222,7 +226,7 @@ impl RegistryTransfer {
     }
 
     /// Limits a request to the remaining time of the operation.
-    fn with_remaining_time(&self, request: RequestBuilder) -> RequestBuilder {
+    fn with_remaining_timeout(&self, request: RequestBuilder) -> RequestBuilder {
         request.timeout(self.until.saturating_duration_since(Instant::now()))
     }
 }
@@ -230,7 +234,7 @@ impl RegistryTransfer {
 /// Returns the HTTP client options for registries. `is_local` selects those for a registry on this
 /// machine.
 pub(super) fn registry_client_builder(is_local: bool) -> ClientBuilder {
-    install_tls();
+    install_crypto_provider();
     let client = Client::builder()
         .user_agent(concat!("rind/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
@@ -267,12 +271,12 @@ pub(super) async fn send_request(request: RequestBuilder, host: &str) -> anyhow:
 }
 
 /// Number of bytes of a transfer in the current period, to measure its speed.
-struct TransferSpeed {
+struct TransferSpeedMeter {
     since: Instant,
     n_bytes: u64,
 }
 
-impl TransferSpeed {
+impl TransferSpeedMeter {
     fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -306,7 +310,7 @@ pub(super) async fn read_body(
         return Err(too_large());
     }
     let mut bytes = Vec::new();
-    let mut pace = TransferSpeed::new(Instant::now());
+    let mut pace = TransferSpeedMeter::new(Instant::now());
     while let Some(piece) = answer
         .chunk()
         .await
@@ -404,7 +408,7 @@ mod tests {
     fn a_transfer_that_sends_a_byte_a_second_is_cut_off_and_a_slow_line_is_not() {
         let start = Instant::now();
         let ends = |bytes_per_second: u64, first: u64| {
-            let mut pace = TransferSpeed::new(start);
+            let mut pace = TransferSpeedMeter::new(start);
             pace.is_transfer_too_slow(first, start);
             (1..300).find(|second| {
                 pace.is_transfer_too_slow(bytes_per_second, start + Duration::from_secs(*second))

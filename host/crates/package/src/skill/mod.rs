@@ -3,7 +3,8 @@
 //!
 //! Nothing in a source is ever executed, and reading a source writes nothing to it. Of a git
 //! repository only objects and refs are read, never its settings, hooks and filters. This module
-//! does not use the terminal. Start from [`fetch_skills`], [`find_candidates`] and [`SkillStore`].
+//! does not use the terminal. Start from [`fetch_skills`], [`find_skill_candidates`] and
+//! [`SkillStore`].
 
 mod git;
 mod installed;
@@ -18,9 +19,9 @@ use rustix::fs::OFlags;
 
 use super::archive;
 use super::contents::{MAX_BYTES, open_file, read_open_file};
-use super::source::{PluginSource, how_to_sign, read_signature_file};
+use super::source::{PluginSource, read_signature_file, signing_advice};
 pub use installed::{unverified_skills, verify_skills};
-pub use pick::{CandidateBundle, SkillCandidate, find_candidates, read_skill_bundle};
+pub use pick::{CandidateBundle, SkillCandidate, find_skill_candidates, read_skill_bundle};
 pub use store::{LockedSkill, SkillChange, SkillNameState, SkillStore, skill_names_in_use};
 use tree::{SourceTree, skipped_prefix_length};
 
@@ -41,13 +42,14 @@ pub struct FetchedSkills {
 
 impl FetchedSkills {
     /// Returns advice on how to sign the source, for a message.
-    pub fn how_to_sign(&self) -> String {
-        how_to_sign(Path::new(&self.source.to_string()))
+    pub fn signing_advice(&self) -> String {
+        signing_advice(Path::new(&self.source.to_string()))
     }
 
-    /// Reads the signature of an archive, next to the typed path or else next to the target of the
-    /// symlink. Returns the signature, if there is one, and its location.
-    pub fn signature(&self) -> anyhow::Result<(Option<String>, String)> {
+    /// Reads the signature file of an archive, which is next to the path that the user typed or, if
+    /// that is a symlink, next to its target. Returns the signature, if there is one, and its
+    /// location.
+    pub fn read_signature(&self) -> anyhow::Result<(Option<String>, String)> {
         match &self.source {
             PluginSource::Path(path) => match read_signature_file(&self.typed)? {
                 (None, _) => read_signature_file(path),
@@ -101,7 +103,7 @@ pub async fn fetch_skills(typed: &Path, rev: Option<&str>) -> anyhow::Result<Fet
         "{shown} is not a git repository, so --rev cannot be used"
     );
     if found.is_dir() {
-        return Ok(of(SourceTree::folder_tree(path, name)?, None, None));
+        return Ok(of(SourceTree::read_folder_tree(path, name)?, None, None));
     }
     let file = open_file(path, OFlags::empty()).with_context(|| format!("cannot read {shown}"))?;
     let bytes = read_open_file(file, path, MAX_BYTES)?;

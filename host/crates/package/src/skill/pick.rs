@@ -12,7 +12,7 @@ use anyhow::{bail, ensure};
 use super::super::contents::Files;
 use super::tree::{ListedSourceNode, SourceTree, skipped_prefix_length};
 use rind_lib::skill::{
-    self, FILE, MAX_FILE_BYTES, SIDE_FILE, front_matter_name, is_skipped_folder_name,
+    self, FILE, MAX_FILE_BYTES, SIDE_FILE, is_skipped_folder_name, read_front_matter_name,
 };
 
 /// Maximum size of a skill in bytes. The largest skill seen so far contains fonts of 6 MB.
@@ -68,7 +68,7 @@ impl SkillCandidate {
     }
 
     /// Whether a file or directory with this name is usual in a skill.
-    fn is_usual_skill_file_name(&self, name: &str) -> bool {
+    fn is_usual_skill_entry(&self, name: &str) -> bool {
         name == self.file
             || [SIDE_FILE, TESTS].contains(&name)
             || FOLDERS.contains(&name)
@@ -97,7 +97,7 @@ pub struct SkillCandidates {
 }
 
 /// Finds the skills in a source.
-pub async fn find_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidates> {
+pub async fn find_skill_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidates> {
     let mut found: BTreeMap<Vec<String>, String> = BTreeMap::new();
     for (names, kind) in &tree.listed {
         let Some((file, folder)) = names.split_last() else {
@@ -156,7 +156,7 @@ pub async fn find_candidates(tree: &SourceTree) -> anyhow::Result<SkillCandidate
                 let text = files
                     .get(&names)
                     .map(|bytes| String::from_utf8_lossy(bytes));
-                text.and_then(|text| front_matter_name(&text))
+                text.and_then(|text| read_front_matter_name(&text))
                     .unwrap_or_else(|| tree.name.clone())
             }
         };
@@ -191,7 +191,7 @@ pub async fn read_skill_bundle(
         .collect();
     let mut tops = inner.keys().filter_map(|names| names.first());
     let is_project = !is_whole
-        && tops.any(|top| !is_skipped_folder_name(top) && !candidate.is_usual_skill_file_name(top));
+        && tops.any(|top| !is_skipped_folder_name(top) && !candidate.is_usual_skill_entry(top));
     let cited = match is_project {
         true => {
             let names = candidate.at.iter().chain([&candidate.file]);
@@ -202,7 +202,7 @@ pub async fn read_skill_bundle(
             let text = files
                 .get(&names)
                 .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-            path_like_words(&text.unwrap_or_default())
+            find_path_like_words(&text.unwrap_or_default())
         }
         false => BTreeSet::new(),
     };
@@ -259,7 +259,7 @@ pub async fn read_skill_bundle(
 
 /// Returns the words of a text that may be paths, in lower case. A `/` at the end of a word, which
 /// marks a directory, is kept.
-fn path_like_words(text: &str) -> BTreeSet<String> {
+fn find_path_like_words(text: &str) -> BTreeSet<String> {
     let is_in_path = |c: char| c.is_alphanumeric() || "-_./+".contains(c);
     let words = text.split(|c: char| !is_in_path(c));
     let paths = words.map(|word| {
@@ -273,7 +273,8 @@ fn path_like_words(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether `cited` contains a file or one of its parent directories.
+/// Whether `cited`, the lower-case paths that a skill mentions, contains the file with the path
+/// components `names` or one of its parent directories.
 fn is_cited_skill_path(names: &[String], cited: &BTreeSet<String>) -> bool {
     let path = names.join("/").to_lowercase();
     let mut folders = path
@@ -314,7 +315,7 @@ mod tests {
     }
 
     async fn found(paths: &[&str], root: &str) -> Vec<String> {
-        let found = find_candidates(&tree(paths, root)).await.unwrap().all;
+        let found = find_skill_candidates(&tree(paths, root)).await.unwrap().all;
         found
             .iter()
             .map(|one| format!("{} {}", one.name, one.display_folder()))
@@ -372,7 +373,7 @@ mod tests {
             ".env",
         ];
         let tree = tree(&paths, text);
-        let candidate = find_candidates(&tree).await.unwrap().all.remove(0);
+        let candidate = find_skill_candidates(&tree).await.unwrap().all.remove(0);
         let bundle = read_skill_bundle(&tree, &candidate, false).await.unwrap();
         let taken: Vec<String> = bundle.files.keys().map(|names| names.join("/")).collect();
         assert_eq!(

@@ -13,8 +13,8 @@ use super::super::contents::Files;
 use super::super::lock_file::{LockEntry, LockFile};
 use super::super::place;
 use super::super::source;
-use rind_lib::disk::lock_for_file;
-use rind_lib::skill::{EverythingAvailable, FILE, FOLDER, SkillRoot, Source, discover, key};
+use rind_lib::disk::acquire_file_lock;
+use rind_lib::skill::{FILE, FOLDER, MachineWithEverything, SkillRoot, Source, discover, key};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,7 +73,7 @@ pub enum SkillNameState {
     Edited,
     /// Installed, but its directory is missing.
     Gone,
-    /// Used by a file or directory that was not installed by a command. Contains the path, whose
+    /// The name is used by a file or directory that no command installed. Contains its path, whose
     /// spelling may differ from the name.
     Own(PathBuf),
 }
@@ -106,12 +106,14 @@ impl SkillStore {
     /// to wait.
     pub fn open_store(config: &Path, waits: impl FnOnce()) -> anyhow::Result<Self> {
         let lock_path = config.join(LockedSkill::FILE_NAME);
-        let exclusive = lock_for_file(&lock_path, waits)
+        let exclusive = acquire_file_lock(&lock_path, waits)
             .with_context(|| format!("cannot lock {}", lock_path.display()))?;
         let skills = config.join(FOLDER);
         place::remove_temporary_folders(&skills);
         let mut lock = LockFile::<LockedSkill>::read_file(&lock_path)?;
-        lock.complete_interrupted_replacements(|name| place::folder_digest(&skills.join(name)));
+        lock.complete_interrupted_replacements(|name| {
+            place::compute_folder_digest(&skills.join(name))
+        });
         Ok(Self {
             lock,
             _exclusive: exclusive,
@@ -121,8 +123,8 @@ impl SkillStore {
         })
     }
 
-    /// Reads the names in use again: the user may have created a skill while the command waited for
-    /// an answer.
+    /// Reads the skill names in use again: the user may have created a skill while the command
+    /// waited for an answer.
     pub fn reread_skill_names_in_use(&mut self) {
         self.taken = skill_names_in_use(&self.skills);
     }
@@ -139,7 +141,7 @@ impl SkillStore {
         self.lock.keys.get(own).map(String::as_str)
     }
 
-    pub fn skill_name_state(&self, name: &str) -> SkillNameState {
+    pub fn determine_skill_name_state(&self, name: &str) -> SkillNameState {
         let own = self.installed_name(name);
         let Some(locked) = self.lock.entries.get(&own) else {
             let place = self.skills.join(name);
@@ -149,7 +151,7 @@ impl SkillStore {
             return own.map_or(SkillNameState::Free, SkillNameState::Own);
         };
         let folder = self.skills.join(&own);
-        match place::folder_digest(&folder) {
+        match place::compute_folder_digest(&folder) {
             _ if folder.symlink_metadata().is_err() => SkillNameState::Gone,
             Some(digest) if digest == locked.digest => SkillNameState::Installed,
             _ => SkillNameState::Edited,
@@ -178,7 +180,7 @@ impl SkillStore {
             own == name,
             "{own} is already installed, and its name counts as the same; `rind skill remove {own}` first, or give this one another name with --name"
         );
-        let place = self.skill_name_state(name);
+        let place = self.determine_skill_name_state(name);
         let mut others = self.paths_with_name(name);
         if let Some(other) = others.find(|path| **path != self.skills.join(name)) {
             bail!(
@@ -251,7 +253,7 @@ impl SkillStore {
         let skills = &self.skills;
         let put = || {
             let kept = match change {
-                SkillChange::Forced => Some(place::move_out_of_discovery(&folder, skills)?),
+                SkillChange::Forced => Some(place::hide_from_discovery(&folder, skills)?),
                 _ => None,
             };
             let put = staged.map_or(Ok(()), |staged| staged.move_staged_install_to(&folder));
@@ -269,8 +271,8 @@ impl SkillStore {
             .replace_entry(&self.lock_path, (name, &pinned), new, put)
     }
 
-    /// Removes the skill or file at the location of a name. Files that the user wrote are moved to
-    /// another directory, and their new path is returned.
+    /// Removes the skill or file that has the given name. Files that the user wrote or changed are
+    /// moved to another directory, and their new path is returned.
     pub fn remove_skill(
         &mut self,
         name: &str,
@@ -286,7 +288,7 @@ impl SkillStore {
         let _exchange = place::lock_out_package_readers(&self.skills)?;
         let kept = match place {
             SkillNameState::Own(_) | SkillNameState::Edited => {
-                Some(place::move_out_of_discovery(&folder, &self.skills)?)
+                Some(place::hide_from_discovery(&folder, &self.skills)?)
             }
             SkillNameState::Installed => {
                 place::remove_installed_path(&folder, &self.skills)?;
@@ -300,7 +302,8 @@ impl SkillStore {
     }
 }
 
-/// Finds a name in any spelling, preferably an exact match.
+/// Returns the name that equals `name` apart from the spelling, preferably one with the same
+/// spelling.
 fn find_name_spelling<'a>(
     names: impl Iterator<Item = &'a String> + Clone,
     name: &str,
@@ -326,14 +329,14 @@ pub fn skill_names_in_use(skills: &Path) -> Vec<(String, PathBuf)> {
         names.map(move |name| (name, entry.path()))
     });
     let root = SkillRoot::new(Source::User, skills.to_owned());
-    let found = discover(&[root], &[], &EverythingAvailable);
-    let deeper = found.places().map(|(name, path, _)| {
+    let found = discover(&[root], &[], &MachineWithEverything);
+    let deeper = found.skill_locations().map(|(name, path, _)| {
         let is_file = path
             .file_name()
             .is_some_and(|name| name.eq_ignore_ascii_case(FILE));
         let folder = path.parent().filter(|_| is_file).unwrap_or(path);
         (key(name), folder.to_owned())
     });
-    // Discovery returns the top-level skills a second time; duplicate paths do no harm.
+    // `discover` returns the skills directly in `skills` a second time; duplicate paths do no harm.
     tops.chain(deeper).collect()
 }

@@ -17,7 +17,7 @@ use cap_std::fs::Dir;
 use super::super::archive::{ArchiveEntries, SET_ID};
 use super::super::contents::Files;
 use super::git::GitObjects;
-use rind_lib::beneath::{self, MissingParents};
+use rind_lib::beneath::{self, MissingParentRule};
 use rind_lib::skill::{self, is_skipped_folder_name};
 
 /// Maximum number of files and directories in a source.
@@ -50,7 +50,7 @@ pub(super) fn skipped_prefix_length(folders: &[String]) -> Option<usize> {
     while let Some((name, n_names)) = folders.next() {
         let is_above_skills = folders.peek().is_some_and(|(next, _)| *next == SKILLS);
         let holds_skills =
-            name.starts_with('.') && is_above_skills || is_hidden_collection(above, name);
+            name.starts_with('.') && is_above_skills || is_hidden_skill_folder(above, name);
         if is_skipped_folder_name(name) && !holds_skills {
             return Some(n_names);
         }
@@ -61,7 +61,7 @@ pub(super) fn skipped_prefix_length(folders: &[String]) -> Option<usize> {
 
 /// Whether the directory `name`, whose parent is named `above`, is a hidden collection of skills,
 /// for example `skills/.curated`.
-fn is_hidden_collection(above: &str, name: &str) -> bool {
+fn is_hidden_skill_folder(above: &str, name: &str) -> bool {
     above == SKILLS && name.starts_with('.') && name != ".git"
 }
 
@@ -82,7 +82,7 @@ pub struct SourceTree {
 }
 
 impl SourceTree {
-    pub(super) fn folder_tree(path: &Path, name: String) -> anyhow::Result<Self> {
+    pub(super) fn read_folder_tree(path: &Path, name: String) -> anyhow::Result<Self> {
         let mut listed = BTreeMap::new();
         let mut n_seen = 0;
         let entries = fs::read_dir(path);
@@ -181,7 +181,7 @@ fn read_plain_file(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result
     let path = names.join("/");
     let shown = path.escape_debug();
     let read = || -> std::io::Result<Option<Vec<u8>>> {
-        let walked = beneath::walk_path_beneath(folder, &path, false, MissingParents::Refused)?;
+        let walked = beneath::walk_path_beneath(folder, &path, false, MissingParentRule::Refused)?;
         if walked.names != names {
             return Ok(None);
         }
@@ -201,7 +201,7 @@ fn read_plain_file(folder: &Dir, names: &[String], limit: u64) -> anyhow::Result
     bytes.with_context(|| format!("`{shown}` changed while it was read"))
 }
 
-/// Returns the last but one name of a path; empty if there is none.
+/// Returns the name of the folder that contains the last name of a path; empty if there is none.
 fn parent_folder_name(names: &[String]) -> &str {
     match names {
         [.., parent, _] => parent,
@@ -233,7 +233,7 @@ fn list_entries(
         if let [.., last] = above.as_slice()
             && is_skipped_folder_name(last)
             && name != SKILLS
-            && !is_hidden_collection(parent_folder_name(above), last)
+            && !is_hidden_skill_folder(parent_folder_name(above), last)
         {
             continue;
         }
@@ -242,7 +242,7 @@ fn list_entries(
         let holds_skills = || {
             let inner = path.join(SKILLS).symlink_metadata();
             let name = above.last().map_or("", String::as_str);
-            is_hidden_collection(parent_folder_name(above), name)
+            is_hidden_skill_folder(parent_folder_name(above), name)
                 || name.starts_with('.') && inner.is_ok_and(|found| found.is_dir())
         };
         let kind = match found.is_dir() {

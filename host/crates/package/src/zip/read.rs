@@ -32,7 +32,7 @@ const FOLDER: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 
-/// Reads little-endian numbers from a header.
+/// Reads little-endian numbers from a header of a zip archive.
 struct HeaderReader<'a> {
     rest: &'a [u8],
 }
@@ -109,7 +109,8 @@ pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
     let mut bytes_left = MAX_BYTES;
     let mut at = 0;
     for entry in &entries {
-        let name = std::str::from_utf8(entry.name).context("it has a name that is not UTF-8")?;
+        let name = std::str::from_utf8(entry.name)
+            .context("it contains an entry whose name is not UTF-8")?;
         let shown = name.escape_debug();
         ensure!(
             name.is_ascii() || entry.common.flags & UTF8 != 0,
@@ -146,7 +147,8 @@ pub(crate) fn read_zip(bytes: &[u8]) -> anyhow::Result<Files> {
     Ok(files)
 }
 
-/// Reads the central directory. Returns its entries and its offset in the archive.
+/// Reads the central directory of the archive. Returns its entries, and the offset at which it
+/// begins.
 fn read_directory(bytes: &[u8]) -> anyhow::Result<(Vec<DirectoryEntry<'_>>, usize)> {
     let end_at = bytes
         .len()
@@ -338,7 +340,7 @@ fn decompress_entry(common: &CommonEntryFields, packed: &[u8]) -> anyhow::Result
             );
             content
         }
-        other => bail!("its compression method {other} is not supported"),
+        other => bail!("the compression method {other} is not supported"),
     };
     ensure!(
         content.len() == common.bytes,

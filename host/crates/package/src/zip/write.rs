@@ -12,8 +12,8 @@ use super::{DEFLATED, END_MAGIC, ENTRY_MAGIC, MAGIC, STORED, UTF8};
 /// Zip version that is needed to read the archive: 2.0, the first with DEFLATE compression.
 const VERSION: u16 = 20;
 
-/// Writing system: zip version 2.0 on Unix, so that readers interpret the attributes as a Unix
-/// mode.
+/// Header field "version made by": zip version 2.0 on Unix, so that readers interpret the
+/// attributes as a Unix mode.
 const MADE_BY: u16 = 3 << 8 | VERSION;
 
 /// First date that the format can express, 1 January 1980.

@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use super::limits::Limits;
 use super::obstacle::{ConfinementObstacle, MISSING};
 use super::policy::{
-    ConfinedFileAccess, ConfinedPolicy, ConfinedSurroundings, ConfinementTrialRequest, SocketAccess,
+    ConfinedFileAccess, ConfinementRules, ConfinementTrialRequest, NamespaceIsolation, SocketAccess,
 };
 use super::probe::ConfinementReport;
 
@@ -55,7 +55,7 @@ fn run(
     let first = args.next().unwrap_or_default();
     let silent = |code| (String::new(), code);
     if first == TRY {
-        return Ok((run_trial_report(args)?, ExitCode::SUCCESS));
+        return Ok((run_confinement_trial(args)?, ExitCode::SUCCESS));
     }
     if first == MAP {
         map_users_of_parent()?;
@@ -87,31 +87,32 @@ fn run(_args: impl Iterator<Item = OsString>) -> Result<(String, ExitCode), Conf
 #[cfg(not(target_os = "linux"))]
 const ONLY_LINUX: &str = "only Linux supports this";
 
-fn helper_argument_error(error: serde_json::Error) -> String {
-    format!("the helper got invalid arguments: {error}")
+fn format_helper_argument_error(error: serde_json::Error) -> String {
+    format!("the helper that confines the command got invalid arguments: {error}")
 }
 
-fn parse_confined_policy(json: &OsString) -> Result<ConfinedPolicy, String> {
-    serde_json::from_str(&json.to_string_lossy()).map_err(helper_argument_error)
+fn parse_confined_policy(json: &OsString) -> Result<ConfinementRules, String> {
+    serde_json::from_str(&json.to_string_lossy()).map_err(format_helper_argument_error)
 }
 
 /// Runs the trial that the first argument describes, and returns its report as JSON. The second
 /// argument, which the first stage of the helper appended, is the report on the restrictions in
 /// force.
-fn run_trial_report(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
+fn run_confinement_trial(mut args: impl Iterator<Item = OsString>) -> Result<String, String> {
     let mut next = || args.next().unwrap_or_default();
     let (trial, report) = (next(), next());
     let mut trial: ConfinementTrialRequest =
-        serde_json::from_str(&trial.to_string_lossy()).map_err(helper_argument_error)?;
+        serde_json::from_str(&trial.to_string_lossy()).map_err(format_helper_argument_error)?;
     trial.report =
-        serde_json::from_str(&report.to_string_lossy()).map_err(helper_argument_error)?;
-    serde_json::to_string(&trial.run_trial()).map_err(helper_argument_error)
+        serde_json::from_str(&report.to_string_lossy()).map_err(format_helper_argument_error)?;
+    serde_json::to_string(&trial.run_trial()).map_err(format_helper_argument_error)
 }
 
-/// Runs the second stage: builds the view, confines this process and starts the program.
+/// Runs the second stage: builds the program's view of the file system, confines this process and
+/// starts the program.
 #[cfg(target_os = "linux")]
 fn run_second_confinement_stage(
-    policy: ConfinedPolicy,
+    policy: ConfinementRules,
     program: Vec<OsString>,
 ) -> Result<ExitCode, ConfinementObstacle> {
     use super::{FOR_PROGRAM, kernel, limits, namespaces, rights, supervise};
@@ -121,22 +122,22 @@ fn run_second_confinement_stage(
     let uncalled = |what: &str, error: std::io::Error| {
         confined(ConfinementObstacle::from_system_error(what, &error))
     };
-    if let ConfinedSurroundings::Namespaces { base, mounts } = &policy.around {
+    if let NamespaceIsolation::Namespaces { base, mounts } = &policy.around {
         namespaces::make_file_view_root(base, mounts).map_err(confined)?;
         namespaces::limit_namespace_processes(policy.limits.processes);
     }
     limits::prefer_this_process_for_oom_kill();
-    if let ConfinedSurroundings::Namespaces { .. } = &policy.around {
+    if let NamespaceIsolation::Namespaces { .. } = &policy.around {
         namespaces::make_proc_read_only().map_err(|error| uncalled("/proc", error))?;
     }
     rustix::process::chdir(&policy.cwd)
         .map_err(|error| format!("cannot enter {}: {error}", policy.cwd.display()))?;
     let stdin = open_stdin(policy.stdin.as_deref())?;
-    if matches!(policy.around, ConfinedSurroundings::Nothing) {
+    if matches!(policy.around, NamespaceIsolation::Nothing) {
         let _ = rustix::process::nice(limits::NICENESS);
     }
     let mut report = restrict_self(&policy).map_err(confined)?;
-    let is_root_of_groups = matches!(policy.around, ConfinedSurroundings::Program(_));
+    let is_root_of_groups = matches!(policy.around, NamespaceIsolation::Program(_));
     let is_in = |group| super::super::cgroup::is_in_cgroup(group, is_root_of_groups);
     report.cgroup = policy.cgroup.as_deref().is_some_and(is_in);
     let mut program = program.into_iter().skip_while(|word| word == "--");
@@ -155,7 +156,7 @@ fn run_second_confinement_stage(
         }
     }
     if policy.tells {
-        command.arg(serde_json::to_string(&report).map_err(helper_argument_error)?);
+        command.arg(serde_json::to_string(&report).map_err(format_helper_argument_error)?);
     }
     let failed = |error: std::io::Error| {
         format!(
@@ -164,17 +165,17 @@ fn run_second_confinement_stage(
             name.to_string_lossy()
         )
     };
-    if matches!(policy.around, ConfinedSurroundings::Nothing) {
+    if matches!(policy.around, NamespaceIsolation::Nothing) {
         return Err(failed(command.exec()).into());
     }
     // The program will be able to see this process. Therefore protect the memory of this process,
     // and drop its capabilities.
-    super::prevent_inspection();
+    super::deny_process_inspection();
     let rights = |error| uncalled("capabilities", error);
     rights::drop_own_capabilities().map_err(rights)?;
-    let start = kernel::StartAttributes {
+    let start = kernel::ProcessStartAttributes {
         niceness: limits::NICENESS,
-        ..kernel::StartAttributes::default()
+        ..kernel::ProcessStartAttributes::default()
     };
     kernel::set_start_attributes(&mut command, start);
     let child = command.process_group(0).spawn().map_err(failed)?;
@@ -196,13 +197,14 @@ pub(super) fn open_stdin(path: Option<&std::path::Path>) -> Result<Stdio, String
         return Ok(Stdio::null());
     };
     let opened = std::fs::File::open(path);
-    let opened = opened.map_err(|error| format!("standard input {}: {error}", path.display()));
+    let opened = opened
+        .map_err(|error| format!("cannot open the standard input {}: {error}", path.display()));
     opened.map(Stdio::from)
 }
 
 #[cfg(target_os = "linux")]
-fn restrict_self(policy: &ConfinedPolicy) -> Result<ConfinementReport, ConfinementObstacle> {
-    let shares_processes = matches!(policy.around, ConfinedSurroundings::Nothing);
+fn restrict_self(policy: &ConfinementRules) -> Result<ConfinementReport, ConfinementObstacle> {
+    let shares_processes = matches!(policy.around, NamespaceIsolation::Nothing);
     super::limits::limit_program_resources(&policy.limits, shares_processes)
         .map_err(|error| format!("resource limits: {error}"))?;
     super::rights::limit_bounding_set();
@@ -236,7 +238,7 @@ fn can_listen_on_loopback() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn restrict_self(_policy: &ConfinedPolicy) -> Result<ConfinementReport, ConfinementObstacle> {
+fn restrict_self(_policy: &ConfinementRules) -> Result<ConfinementReport, ConfinementObstacle> {
     Err(ConfinementObstacle::Missing(ONLY_LINUX.to_owned()))
 }
 
@@ -246,8 +248,8 @@ fn restrict_self(_policy: &ConfinedPolicy) -> Result<ConfinementReport, Confinem
 /// # Errors
 /// Reason why the process is not confined. Some restrictions may be in force even then.
 pub fn confine_this_process(folder: &std::path::Path) -> Result<(), ConfinementObstacle> {
-    let policy = ConfinedPolicy {
-        around: ConfinedSurroundings::Nothing,
+    let policy = ConfinementRules {
+        around: NamespaceIsolation::Nothing,
         files: ConfinedFileAccess {
             write: vec![folder.to_owned()],
             read: super::system_folders(),

@@ -52,7 +52,7 @@ pub(super) fn enter_namespaces(flags: UnshareFlags) -> io::Result<()> {
     // `UnshareFlags::FILES` separates the descriptor table. It is the only flag that can break
     // other code of this process.
     let flags = flags.difference(UnshareFlags::FILES);
-    // SAFETY: `FILES` was removed from the flags.
+    // SAFETY: the flags do not contain `FILES`, the only flag that can break other code.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
@@ -146,8 +146,9 @@ pub(super) fn enable_loopback() -> io::Result<()> {
 
 /// Process attributes that are set between fork and exec.
 #[derive(Default)]
-pub(super) struct StartAttributes {
-    /// Whether the process starts a new session, without a controlling terminal.
+pub(super) struct ProcessStartAttributes {
+    /// Whether the process starts a new session of processes (`setsid`), without a controlling
+    /// terminal.
     pub(super) session: bool,
     /// Number added to the niceness.
     pub(super) niceness: i32,
@@ -155,10 +156,10 @@ pub(super) struct StartAttributes {
     pub(super) cgroup: Option<CString>,
 }
 
-/// Makes `command` start its program with these attributes. Failures to set an attribute are
-/// ignored. This process must be single-threaded.
+/// Makes `command` start its program with the attributes in `start`. Failures to set an attribute
+/// are ignored. This process must be single-threaded.
 #[expect(unsafe_code, reason = "what runs between fork and exec is unsafe")]
-pub(super) fn set_start_attributes(command: &mut Command, start: StartAttributes) {
+pub(super) fn set_start_attributes(command: &mut Command, start: ProcessStartAttributes) {
     let prepare = move || {
         if start.session {
             let _ = rustix::process::setsid();

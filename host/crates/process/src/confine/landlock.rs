@@ -14,7 +14,8 @@ use super::obstacle::ConfinementObstacle;
 use super::policy::ConfinedFileAccess;
 use super::system::DEVICES;
 
-/// Newest ABI to request; older kernels enforce the subset that they support.
+/// Newest version of the Landlock interface (ABI) to request. Older kernels enforce the subset that
+/// they support.
 const ABI_ASKED: ABI = ABI::V9;
 
 /// First ABI version (Linux 6.2) that prevents `truncate` on files outside the allowed directories.
@@ -35,7 +36,7 @@ pub(super) fn restrict_files(
     files: &ConfinedFileAccess,
     tcp: bool,
 ) -> Result<EnforcedLandlockRights, ConfinementObstacle> {
-    check_available()?;
+    check_landlock_available()?;
     let status = build_ruleset(files, tcp)
         .and_then(|rules| rules.restrict_self().map_err(|error| error.to_string()))?;
     let abi = match status.landlock {
@@ -87,7 +88,7 @@ pub(super) fn isolate_signals() -> bool {
 
 /// Checks that the kernel supports Landlock. The `landlock` crate does not help here: it treats
 /// every error as missing support.
-fn check_available() -> Result<(), ConfinementObstacle> {
+fn check_landlock_available() -> Result<(), ConfinementObstacle> {
     kernel::check_landlock().map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::NOSYS) => {
             ConfinementObstacle::Missing("this kernel has no Landlock".to_owned())

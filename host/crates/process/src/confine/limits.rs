@@ -67,7 +67,7 @@ const OTHER_PROCESSES: u64 = 12_288;
 impl Limits {
     /// Returns the process limit to set on kernels that also count the user's other processes.
     #[must_use]
-    pub fn process_limit_for_shared_count(&self) -> u64 {
+    pub fn shared_count_process_limit(&self) -> u64 {
         self.processes.saturating_add(OTHER_PROCESSES)
     }
 }
@@ -75,14 +75,14 @@ impl Limits {
 /// Protects the environment, memory and descriptors of this process from other processes of the
 /// same user, and disables core dumps, which may contain keys. Child processes are not affected.
 #[cfg(target_os = "linux")]
-pub fn prevent_inspection() {
+pub fn deny_process_inspection() {
     // Ignore a failure: there is no other way to protect the process.
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
-/// Does nothing: supported on Linux only.
+/// Does nothing: Rind denies other processes the access to this process on Linux only.
 #[cfg(not(target_os = "linux"))]
-pub fn prevent_inspection() {}
+pub fn deny_process_inspection() {}
 
 /// Makes the kernel kill this process when its parent exits.
 #[cfg(target_os = "linux")]
@@ -103,7 +103,7 @@ pub(super) fn limit_program_resources(limits: &Limits, shares_processes: bool) -
     // A core dump would contain the memory of the process.
     lower_resource_limit(Resource::Core, 0)?;
     let processes = if shares_processes {
-        limits.process_limit_for_shared_count()
+        limits.shared_count_process_limit()
     } else {
         limits.processes
     };
@@ -128,7 +128,7 @@ pub(super) fn prefer_this_process_for_oom_kill() {
 /// The address space is not limited: the allocator reserves address space per thread without using
 /// it, so the same work would fail on a machine with more processors.
 #[cfg(target_os = "linux")]
-pub fn cap_memory_and_time(bytes: u64, cpu_seconds: u64) -> io::Result<()> {
+pub fn limit_memory_and_cpu(bytes: u64, cpu_seconds: u64) -> io::Result<()> {
     lower_resource_limit(Resource::Data, bytes)?;
     lower_resource_limit(Resource::Cpu, cpu_seconds)
 }
@@ -150,6 +150,6 @@ fn lower_resource_limit(resource: Resource, most: u64) -> io::Result<()> {
 
 /// Does nothing: comparable limits exist on Linux only.
 #[cfg(not(target_os = "linux"))]
-pub fn cap_memory_and_time(_bytes: u64, _cpu_seconds: u64) -> io::Result<()> {
+pub fn limit_memory_and_cpu(_bytes: u64, _cpu_seconds: u64) -> io::Result<()> {
     Ok(())
 }

@@ -51,15 +51,15 @@ use super::cgroup::ProcessCgroup;
 use super::environment::{is_program_found, set_variable};
 use super::group::ProcessTreeResources;
 pub use helper::{confine_this_process, main as helper_main};
-pub use limits::{Limits, cap_memory_and_time, die_with_parent, prevent_inspection};
+pub use limits::{Limits, deny_process_inspection, die_with_parent, limit_memory_and_cpu};
 pub use obstacle::ConfinementObstacle;
-use policy::{ConfinedFileAccess, ConfinedPolicy, ConfinedSurroundings, SocketAccess};
+use policy::{ConfinedFileAccess, ConfinementRules, NamespaceIsolation, SocketAccess};
 pub use probe::{
     ConfinementReport, DetectedConfinement, detect_confinement, find_program_in, test_confinement,
 };
 use rind_base::beneath::real_path;
 use rind_base::disk::TemporaryFolder;
-pub use system::{DEVICES, system_folders, tool_folders_in_env, tool_folders_in_home};
+pub use system::{DEVICES, list_tool_folders_in_env, list_tool_folders_in_home, system_folders};
 use view::{FileViewMountPlan, MEMORY_FOLDERS, SHARED_MEMORY_BYTES};
 
 /// Hidden command of the helper.
@@ -74,7 +74,8 @@ pub enum ConfinementMechanism {
     Namespaces,
     /// Namespaces with the same view, created by the program `bwrap` at this path.
     Bwrap(PathBuf),
-    /// Landlock and the seccomp filter only; other files and processes stay visible.
+    /// Landlock and the seccomp filter only; the program can still see files and processes that it
+    /// may not access.
     Landlock,
 }
 
@@ -120,10 +121,10 @@ pub struct Confinement {
 /// Error: a confinement would allow access to a forbidden path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "commands would have access to {}, which overlaps {}, a folder of Rind's own; no command may read that", allowed.display(), own.display()
+    "commands would have access to {}, which overlaps {}, a folder of Rind's own that no command may read", allowed.display(), own.display()
 )]
 pub struct PathOverlap {
-    /// Path that the confinement would allow.
+    /// Path to which the confinement would give access.
     pub allowed: PathBuf,
     /// Forbidden path.
     pub own: PathBuf,
@@ -139,9 +140,9 @@ impl Confinement {
         let is_shown = |own: &&PathBuf| !self.hidden.contains(&real_path(own));
         let shown: Vec<PathBuf> = never.iter().filter(is_shown).cloned().collect();
         let mut read = self.read.iter();
-        read.try_for_each(|allowed| check_apart(allowed, never))?;
+        read.try_for_each(|allowed| check_paths_do_not_overlap(allowed, never))?;
         self.write.iter().try_for_each(|allowed| {
-            check_apart(allowed, &shown)?;
+            check_paths_do_not_overlap(allowed, &shown)?;
             let real = real_path(allowed);
             let within = never.iter().find(|own| real.starts_with(real_path(own)));
             within.map_or(Ok(()), |own| {
@@ -168,9 +169,9 @@ impl Confinement {
     pub(super) fn wrap_in_confinement_helper(
         &self,
         process: &Process,
-    ) -> io::Result<WrappedProcess> {
+    ) -> io::Result<HelperProcessCommand> {
         check_programs_exist(&self.helper, process)?;
-        let temporary = temporary_folder(&self.git_settings)?;
+        let temporary = create_confinement_folder(&self.git_settings)?;
         // In a trial, the confined program is the helper itself, which receives the report as an
         // argument. If the same binary is called without the helper's command, it is an ordinary
         // program, such as an MCP server of Rind.
@@ -184,7 +185,7 @@ impl Confinement {
             .memory_bytes
             .saturating_add(self.folders_in_memory_bytes());
         let cgroup = ProcessCgroup::create_cgroup(Some((&self.limits, memory_bytes)));
-        let mut policy = self.confined_process_policy(temporary.path(), process, tells);
+        let mut policy = self.build_confined_policy(temporary.path(), process, tells);
         policy.cgroup = cgroup.as_ref().map(|group| group.path().to_owned());
         let mut args = vec![OsString::from(HELPER_COMMAND), policy.to_json()?.into()];
         args.extend(["--".into(), process.program.clone()]);
@@ -196,7 +197,7 @@ impl Confinement {
         set_variable(&mut env, "XDG_CACHE_HOME", temporary.path().join(CACHE));
         let git_settings = temporary.path().join(GIT_SETTINGS);
         set_variable(&mut env, "GIT_CONFIG_GLOBAL", git_settings);
-        Ok(WrappedProcess {
+        Ok(HelperProcessCommand {
             program: self.helper.clone().into(),
             args,
             env,
@@ -208,13 +209,13 @@ impl Confinement {
         })
     }
 
-    /// Builds the policy for the helper. `tells` is the value of [`ConfinedPolicy::tells`].
-    fn confined_process_policy(
+    /// Builds the policy for the helper. `tells` is the value of [`ConfinementRules::tells`].
+    fn build_confined_policy(
         &self,
         temporary: &Path,
         process: &Process,
         tells: bool,
-    ) -> ConfinedPolicy {
+    ) -> ConfinementRules {
         let mut write = self.write.clone();
         write.push(temporary.to_owned());
         let is_apart = self.mechanism.hides_outside_files_and_processes();
@@ -231,19 +232,19 @@ impl Confinement {
             home: home.map(|(_, home)| Path::new(home)),
         };
         let around = match &self.mechanism {
-            ConfinementMechanism::Landlock => ConfinedSurroundings::Nothing,
-            ConfinementMechanism::Namespaces => ConfinedSurroundings::Namespaces {
+            ConfinementMechanism::Landlock => NamespaceIsolation::Nothing,
+            ConfinementMechanism::Namespaces => NamespaceIsolation::Namespaces {
                 base: temporary.join(BASE),
                 mounts: plan.plan_mounts(),
             },
-            ConfinementMechanism::Bwrap(bwrap) => ConfinedSurroundings::Program(
+            ConfinementMechanism::Bwrap(bwrap) => NamespaceIsolation::Program(
                 bwrap::bwrap_command(bwrap, &self.helper, &plan.plan_mounts(), self.network),
             ),
         };
         if is_apart {
             write.extend(MEMORY_FOLDERS.iter().map(PathBuf::from));
         }
-        ConfinedPolicy {
+        ConfinementRules {
             around,
             files: ConfinedFileAccess { write, read },
             needs_landlock: !is_apart,
@@ -254,8 +255,9 @@ impl Confinement {
                 (false, true) => SocketAccess::Loopback,
                 (false, false) => SocketAccess::Off,
             },
-            // Sockets of other programs are invisible in a view, unless the network is shared and
-            // with it abstract sockets.
+            // If Landlock cannot restrict Unix sockets, allow them only where the program cannot
+            // reach those of other programs: in a view that does not share the network, because
+            // abstract sockets belong to the network.
             unix_sockets: is_apart && !self.network,
             limits: self.limits,
             cgroup: None,
@@ -274,7 +276,7 @@ pub fn set_close_on_exec() -> io::Result<()> {
     kernel::set_close_on_exec()
 }
 
-/// Does nothing: supported on Linux only.
+/// Does nothing: descriptors can be made close-on-exec in this way on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub fn set_close_on_exec() -> io::Result<()> {
     Ok(())
@@ -285,7 +287,7 @@ pub fn set_close_on_exec() -> io::Result<()> {
 pub(super) fn wrap_in_unconfined_helper(
     helper: &Path,
     process: &Process,
-) -> io::Result<WrappedProcess> {
+) -> io::Result<HelperProcessCommand> {
     check_programs_exist(helper, process)?;
     let words = [HELPER_COMMAND, helper::KEEP].map(OsString::from);
     let mut args = words.to_vec();
@@ -296,7 +298,7 @@ pub(super) fn wrap_in_unconfined_helper(
     args.push(path.unwrap_or_default());
     args.push(process.program.clone());
     args.extend(process.args.iter().cloned());
-    Ok(WrappedProcess {
+    Ok(HelperProcessCommand {
         program: helper.into(),
         args,
         env: process.env.clone(),
@@ -333,7 +335,7 @@ fn check_programs_exist(helper: &Path, process: &Process) -> io::Result<()> {
             "which no longer exists; restart rind".to_owned()
         } else {
             format!(
-                "which cannot be reached ({error}); let this user read its folders, or move it to one"
+                "which cannot be accessed ({error}); let this user read the folders above it, or move it to a folder that this user can read"
             )
         };
         return Err(io::Error::other(format!(
@@ -352,7 +354,7 @@ fn check_programs_exist(helper: &Path, process: &Process) -> io::Result<()> {
 /// # Errors
 /// Returns the overlapping pair. Landlock rules can only add permissions, so they cannot exclude a
 /// forbidden path inside an allowed directory.
-pub fn check_apart(allowed: &Path, never: &[PathBuf]) -> Result<(), PathOverlap> {
+pub fn check_paths_do_not_overlap(allowed: &Path, never: &[PathBuf]) -> Result<(), PathOverlap> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let real_allowed = real(allowed);
     let overlaps = |own: &&PathBuf| {
@@ -367,8 +369,8 @@ pub fn check_apart(allowed: &Path, never: &[PathBuf]) -> Result<(), PathOverlap>
     })
 }
 
-/// Command line of the helper process that is started instead of a program.
-pub(super) struct WrappedProcess {
+/// Command line of the helper process that is started in place of the program to confine.
+pub(super) struct HelperProcessCommand {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
@@ -384,7 +386,7 @@ const GIT_SETTINGS: &str = "gitconfig";
 /// Prefix of the names of temporary directories.
 const TEMPORARY_PREFIX: &str = "rind-command-";
 
-fn temporary_folder(git_settings: &str) -> io::Result<TemporaryFolder> {
+fn create_confinement_folder(git_settings: &str) -> io::Result<TemporaryFolder> {
     let folder = TemporaryFolder::new(TEMPORARY_PREFIX)?;
     for name in [CACHE, BASE] {
         std::fs::create_dir(folder.path().join(name))?;

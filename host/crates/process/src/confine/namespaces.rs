@@ -93,7 +93,8 @@ fn start_user_mapping_process() -> io::Result<UserMappingProcess> {
 }
 
 impl UserMappingProcess {
-    /// Makes the child process write the mapping, and returns whether it succeeded.
+    /// Makes the child process write the user and group mapping of the new user namespace. Returns
+    /// whether it succeeded.
     fn finish_mapping(mut self) -> bool {
         let told = self.0.stdin.take().map(|mut pipe| pipe.write_all(b"go\n"));
         matches!(told, Some(Ok(()))) && self.0.wait().is_ok_and(|status| status.success())

@@ -13,7 +13,8 @@ use rustix::io::Errno;
 /// Reason why a program was not confined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfinementObstacle {
-    /// The machine does not offer or does not enforce the mechanism. The reason is permanent.
+    /// The machine does not offer or does not enforce the confinement mechanism. Another attempt
+    /// would fail too.
     Missing(String),
     /// Setup failed for a reason that may be temporary: disk, memory, limits, timeout, settings.
     /// Every error that is not known to mean [`Missing`](Self::Missing) is classified as this.
@@ -34,7 +35,8 @@ const OF_MISSING: &[Errno] = &[
     Errno::NODEV,
 ];
 
-/// The same errors as texts in messages of `bwrap`, and the error text of an outdated `bwrap`.
+/// Messages of `bwrap` for the errors in [`OF_MISSING`], and the message of a `bwrap` that is too
+/// old.
 const OF_MISSING_IN_WORDS: &[&str] = &[
     "Operation not permitted",
     "Permission denied",

@@ -1,6 +1,6 @@
 //! Defines the policies that the helper receives as a JSON argument.
 //!
-//! Sender and receiver are the same binary, so the format has no version. [`ConfinedPolicy`]
+//! Sender and receiver are the same binary, so the format has no version. [`ConfinementRules`]
 //! confines a command; [`ConfinementTrialRequest`] tests a confinement.
 
 use std::io;
@@ -15,9 +15,9 @@ use super::view::FileViewMount;
 /// Restrictions of a confined process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ConfinedPolicy {
+pub(super) struct ConfinementRules {
     /// Isolation of the program from other processes and files.
-    pub(super) around: ConfinedSurroundings,
+    pub(super) around: NamespaceIsolation,
     pub(super) files: ConfinedFileAccess,
     /// Whether the program starts only if Landlock can enforce the file rules.
     pub(super) needs_landlock: bool,
@@ -29,7 +29,7 @@ pub(super) struct ConfinedPolicy {
     /// in its own directories.
     pub(super) unix_sockets: bool,
     pub(super) limits: Limits,
-    /// Control group that the second stage and the program join.
+    /// Control group that the helper's second stage and the program join.
     pub(super) cgroup: Option<PathBuf>,
     /// Whether the helper appends one more argument for the program: its report on the restrictions
     /// in force, as JSON.
@@ -47,7 +47,7 @@ pub(super) enum SocketAccess {
 
 /// Isolation of a confined program from other processes and files.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum ConfinedSurroundings {
+pub(super) enum NamespaceIsolation {
     /// No namespaces: the program sees the same processes, IPC objects and paths as the user's
     /// other programs.
     Nothing,
@@ -62,7 +62,7 @@ pub(super) enum ConfinedSurroundings {
     Program(Vec<String>),
 }
 
-impl ConfinedSurroundings {
+impl NamespaceIsolation {
     /// Number of helper processes between the host and the program, which must outlive the program.
     pub(super) fn n_helper_processes(&self) -> usize {
         match self {
@@ -81,7 +81,8 @@ pub(super) struct ConfinedFileAccess {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ConfinementTrialRequest {
-    /// Directory that must be inaccessible. It contains a file `canary`.
+    /// Directory that the confined trial process must not be able to access. It contains a file
+    /// `canary`.
     pub(super) forbidden: PathBuf,
     /// Id of the host process, whose memory and environment must be inaccessible.
     pub(super) host: u32,
@@ -91,7 +92,7 @@ pub(super) struct ConfinementTrialRequest {
     pub(super) host_port: u16,
     /// Name of an abstract Unix socket on which the host listens during the trial.
     pub(super) host_socket: String,
-    /// Whether other processes and files are expected to be invisible.
+    /// Whether the trial expects that the program cannot see other processes and files.
     pub(super) is_apart: bool,
     /// Maximum number of processes that the confinement allows.
     pub(super) processes: u64,
@@ -102,7 +103,7 @@ pub(super) struct ConfinementTrialRequest {
     pub(super) report: ConfinementReport,
 }
 
-impl ConfinedPolicy {
+impl ConfinementRules {
     pub(super) fn to_json(&self) -> io::Result<String> {
         // Serializing fails if a path is not UTF-8.
         serde_json::to_string(self).map_err(io::Error::other)

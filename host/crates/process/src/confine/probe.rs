@@ -15,7 +15,7 @@ use super::helper::TRY;
 use super::obstacle::ConfinementObstacle;
 use super::policy::ConfinementTrialRequest;
 use super::{Confinement, ConfinementMechanism, HELPER_COMMAND};
-use crate::{CgroupParent, Ending, Process, Streams};
+use crate::{CgroupParent, OutputPipes, Process, ProcessEnding};
 use rind_base::disk::{TemporaryFolder, create_private_folder};
 
 /// Timeout of a trial, which takes milliseconds unless the machine is very busy.
@@ -32,8 +32,8 @@ pub struct ConfinementReport {
     pub landlock: Option<u32>,
     /// Whether system calls are filtered.
     pub seccomp: bool,
-    /// Whether the process may open Unix sockets. This is allowed if the process can reach only
-    /// sockets in its own directories.
+    /// Whether the process can open Unix sockets. This is no hole if only sockets in its own
+    /// directories can be reached.
     pub unix_sockets: bool,
     /// Descriptions of forbidden actions that succeeded. If empty, the confinement works.
     pub holes: Vec<String>,
@@ -56,7 +56,7 @@ pub struct ConfinementReport {
 pub struct DetectedConfinement {
     /// Confinement with a mechanism that works.
     pub confinement: Confinement,
-    /// Report of the trial of this mechanism.
+    /// Report of the trial of the mechanism that `confinement` uses.
     pub report: ConfinementReport,
     /// Reasons why the mechanisms that are preferred to this one were skipped.
     pub passed_over: Option<String>,
@@ -137,7 +137,7 @@ pub async fn test_confinement(
     create_private_folder(forbidden).map_err(broken)?;
     let outside = TemporaryFolder::new_in("canary-", forbidden).map_err(broken)?;
     std::fs::write(outside.path().join("canary"), "sings").map_err(broken)?;
-    let bait = TrialBaitServers::new();
+    let bait = TrialForbiddenServers::new();
     let trial = ConfinementTrialRequest {
         forbidden: outside.path().to_owned(),
         host: std::process::id(),
@@ -158,7 +158,7 @@ pub async fn test_confinement(
         env: Vec::new(),
         stdin: None,
         deadline: DEADLINE,
-        streams: Streams::Separate,
+        streams: OutputPipes::Separate,
         capture_bytes: CAPTURE_BYTES,
         on_line: None,
         on_bytes: None,
@@ -169,23 +169,23 @@ pub async fn test_confinement(
         .run(&CancellationToken::new())
         .await
         .map_err(|error| error.to_string())?;
-    if finished.ending != Ending::Exited(0) {
+    if finished.ending != ProcessEnding::Exited(0) {
         let said = finished.stderr.text();
         let said = said.trim().trim_start_matches("rind: ");
         return Err(match finished.ending {
-            Ending::Deadline => ConfinementObstacle::Failed(format!(
-                "the trial took more than {} s",
+            ProcessEnding::Deadline => ConfinementObstacle::Failed(format!(
+                "the trial of the confinement took more than {} s",
                 DEADLINE.as_secs()
             )),
-            Ending::Exited(code) if !said.is_empty() => {
+            ProcessEnding::Exited(code) if !said.is_empty() => {
                 ConfinementObstacle::from_helper(code, said.to_owned())
             }
-            ending if said.is_empty() => {
-                ConfinementObstacle::Failed(format!("the helper failed ({ending:?})"))
-            }
-            ending => {
-                ConfinementObstacle::Failed(format!("the helper failed ({ending:?}): {said}"))
-            }
+            ending if said.is_empty() => ConfinementObstacle::Failed(format!(
+                "the helper process that confines commands failed ({ending:?})"
+            )),
+            ending => ConfinementObstacle::Failed(format!(
+                "the helper process that confines commands failed ({ending:?}): {said}"
+            )),
         });
     }
     let report: ConfinementReport = serde_json::from_str(finished.stdout.text().trim())
@@ -213,14 +213,14 @@ pub async fn test_confinement(
 }
 
 /// Servers that the host runs during a trial and that a confined program must not reach.
-struct TrialBaitServers {
+struct TrialForbiddenServers {
     tcp: Option<std::net::TcpListener>,
     socket_name: String,
     #[cfg(target_os = "linux")]
     _socket: Option<std::os::unix::net::UnixListener>,
 }
 
-impl TrialBaitServers {
+impl TrialForbiddenServers {
     fn new() -> Self {
         let socket_name = format!("rind-canary-{}", rind_base::clock::new_id());
         Self {
@@ -265,7 +265,8 @@ fn connect_abstract_socket(_name: &str) -> bool {
 }
 
 impl ConfinementTrialRequest {
-    /// Runs the trial in this process, which is confined, and returns the report.
+    /// Tries in this process, which is confined, to do what the confinement must prevent, and
+    /// returns the report.
     pub(super) fn run_trial(self) -> ConfinementReport {
         use std::fs;
         use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -328,10 +329,10 @@ impl ConfinementTrialRequest {
                 .lacks
                 .push("write to its own temporary folder".to_owned());
         }
-        // In a PID namespace, the host's process id would name a different process, so the check
-        // would mean nothing.
+        // In a PID namespace, the host's process id would name a different process, so a signal to
+        // that id would prove nothing.
         report.can_signal = !self.is_apart && can_signal(self.host);
-        report.bounds_processes = !is_root()
+        report.bounds_processes = !runs_as_root()
             || (self.is_apart && are_processes_bounded(self.processes))
             || (report.cgroup && self.is_counted);
         report
@@ -365,7 +366,7 @@ fn are_processes_bounded(_processes: u64) -> bool {
 }
 
 /// Whether this process runs as root, to which rlimits on the number of processes do not apply.
-fn is_root() -> bool {
+fn runs_as_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 

@@ -42,25 +42,25 @@ pub(super) fn drop_own_capabilities() -> io::Result<()> {
     } else {
         CapabilitySet::empty()
     };
-    keep_given_capabilities(kept, CapabilitySet::empty())
+    set_process_capabilities(kept, CapabilitySet::empty())
 }
 
 /// Drops every capability of this process. Processes that it has already started keep theirs.
 pub(super) fn drop_every_capability() -> io::Result<()> {
-    keep_given_capabilities(CapabilitySet::empty(), CapabilitySet::empty())
+    set_process_capabilities(CapabilitySet::empty(), CapabilitySet::empty())
 }
 
 /// Drops all capabilities of this process except `capabilities`. Processes that this process starts
 /// inherit `capabilities`, even if this user is not root in the namespace.
 pub(super) fn keep_only_capabilities(capabilities: CapabilitySet) -> io::Result<()> {
-    keep_given_capabilities(capabilities, capabilities)?;
+    set_process_capabilities(capabilities, capabilities)?;
     for capability in capabilities.iter() {
         configure_capability_in_ambient_set(capability, true)?;
     }
     Ok(())
 }
 
-fn keep_given_capabilities(kept: CapabilitySet, inheritable: CapabilitySet) -> io::Result<()> {
+fn set_process_capabilities(kept: CapabilitySet, inheritable: CapabilitySet) -> io::Result<()> {
     let sets = CapabilitySets {
         effective: kept,
         permitted: kept,

@@ -64,7 +64,8 @@ const REFUSED: &[SyscallRow] = &[
     ("add_key", Some(248), Some(217)),
     ("request_key", Some(249), Some(218)),
     ("keyctl", Some(250), Some(219)),
-    // Calls that load programs into the kernel, and io_uring, whose operations bypass this filter.
+    // System calls that load programs into the kernel, and io_uring, whose operations bypass the
+    // seccomp filter.
     ("bpf", Some(321), Some(280)),
     ("userfaultfd", Some(323), Some(282)),
     ("perf_event_open", Some(298), Some(241)),
@@ -193,8 +194,8 @@ const OF_MODE: &[(SyscallRow, u8, FileModeCondition)] = &[
 #[derive(Clone, Copy)]
 enum FileModeCondition {
     Always,
-    /// Only if the argument before it contains `O_CREAT` or `O_TMPFILE`; otherwise the kernel
-    /// ignores the mode.
+    /// The argument is a mode only if the argument before it contains `O_CREAT` or `O_TMPFILE`;
+    /// otherwise the kernel ignores it.
     Created,
 }
 
@@ -302,7 +303,7 @@ fn refused_syscall_rules(
     if !others.is_empty() {
         socket.push(SeccompRule::new(others).map_err(filter_error)?);
         if network == SocketAccess::Loopback {
-            socket.extend(non_loopback_rules()?);
+            socket.extend(build_non_loopback_rules()?);
         }
     }
     add_rule(&mut rules, &SOCKET, socket);
@@ -328,7 +329,7 @@ fn refused_syscall_rules(
 /// Returns rules that refuse sockets that a server and its clients on loopback do not need and that
 /// expose much kernel code: types other than streams and datagrams, protocols other than TCP and
 /// UDP, and netlink except for routes.
-fn non_loopback_rules() -> Result<Vec<SeccompRule>, String> {
+fn build_non_loopback_rules() -> Result<Vec<SeccompRule>, String> {
     let is = |argument, value| argument_condition(argument, SeccompCmpOp::Eq, value);
     let is_not = |argument, value| argument_condition(argument, SeccompCmpOp::Ne, value);
     let mut rules = vec![

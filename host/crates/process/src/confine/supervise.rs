@@ -20,12 +20,12 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::HELPER_COMMAND;
-use super::kernel::{self, StartAttributes, set_start_attributes};
+use super::kernel::{self, ProcessStartAttributes, set_start_attributes};
 use super::landlock;
 use super::limits::NICENESS;
 use super::namespaces::{self, OWN_PROGRAM};
 use super::obstacle::ConfinementObstacle;
-use super::policy::{ConfinedPolicy, ConfinedSurroundings, SocketAccess};
+use super::policy::{ConfinementRules, NamespaceIsolation, SocketAccess};
 use crate::tree::{IdentifiedProcess, find_descendants, list_own_children};
 
 /// First argument that makes the helper run the second stage. The next argument is the policy.
@@ -67,15 +67,16 @@ enum DescendantKillMethod {
     /// Scanning `/proc` is not possible with this isolation: after the second stage has moved the
     /// first stage into the view, `/proc` shows process ids of the namespace.
     Namespace,
-    /// Send one signal to the signal domain, which contains only the descendants.
+    /// Send one signal to the Landlock signal domain, which contains only the descendants.
     Domain,
     /// Find the descendants in `/proc`, and kill them one by one.
     Descendants,
 }
 
-/// Runs the first stage of a confined program until all its descendants have ended.
+/// Runs the first stage of the confinement helper: starts the second stage for `program`, and waits
+/// until all descendants have ended.
 pub(super) fn supervise_program(
-    policy: &ConfinedPolicy,
+    policy: &ConfinementRules,
     json: &str,
     program: Vec<OsString>,
 ) -> Result<ExitCode, ConfinementObstacle> {
@@ -84,7 +85,7 @@ pub(super) fn supervise_program(
     // has ended, and the host would not notice the end.
     super::kernel::set_close_on_exec().map_err(|error| said("descriptors", error))?;
     let mut command = match &policy.around {
-        ConfinedSurroundings::Program(line) => {
+        NamespaceIsolation::Program(line) => {
             let mut words = line.iter();
             let program = words.next();
             let mut command =
@@ -92,35 +93,33 @@ pub(super) fn supervise_program(
             command.args(words);
             command
         }
-        ConfinedSurroundings::Nothing | ConfinedSurroundings::Namespaces { .. } => {
+        NamespaceIsolation::Nothing | NamespaceIsolation::Namespaces { .. } => {
             Command::new(OWN_PROGRAM)
         }
     };
     let scope = match policy.around {
-        ConfinedSurroundings::Namespaces { .. } => {
+        NamespaceIsolation::Namespaces { .. } => {
             namespaces::enter_namespaces(policy.network == SocketAccess::All)?;
             DescendantKillMethod::Namespace
         }
-        ConfinedSurroundings::Program(_) => DescendantKillMethod::Descendants,
-        ConfinedSurroundings::Nothing if landlock::isolate_signals() => {
-            DescendantKillMethod::Domain
-        }
-        ConfinedSurroundings::Nothing => DescendantKillMethod::Descendants,
+        NamespaceIsolation::Program(_) => DescendantKillMethod::Descendants,
+        NamespaceIsolation::Nothing if landlock::isolate_signals() => DescendantKillMethod::Domain,
+        NamespaceIsolation::Nothing => DescendantKillMethod::Descendants,
     };
     command.args([HELPER_COMMAND, INNER, json]).args(program);
     // The second stage opens the program's standard input itself. If the second stage keeps running
     // next to the program, it inherits the socket and reports the exit status. If the program
     // replaces the second stage, this process reports the exit status.
-    let is_told_by_us = matches!(policy.around, ConfinedSurroundings::Nothing);
+    let is_told_by_us = matches!(policy.around, NamespaceIsolation::Nothing);
     let stdin = is_told_by_us.then(Stdio::null);
     set_start_attributes(
         &mut command,
-        StartAttributes {
+        ProcessStartAttributes {
             session: true,
             // The second stage lowers the priority of the program. The priority of this process
             // stays normal, because it must be able to kill the descendants without delay.
             niceness: 0,
-            cgroup: cgroup_procs_path(policy.cgroup.as_deref()),
+            cgroup: build_cgroup_procs_path(policy.cgroup.as_deref()),
         },
     );
     run_command(command, stdin, scope).map_err(|(what, error)| said(what, error).into())
@@ -143,17 +142,17 @@ pub(super) fn run_unconfined(program: Vec<OsString>) -> Result<ExitCode, String>
     command.args(words);
     set_start_attributes(
         &mut command,
-        StartAttributes {
+        ProcessStartAttributes {
             session: true,
             niceness: NICENESS,
-            cgroup: cgroup_procs_path(cgroup.as_deref().map(Path::new)),
+            cgroup: build_cgroup_procs_path(cgroup.as_deref().map(Path::new)),
         },
     );
     run_command(command, Some(stdin), DescendantKillMethod::Descendants)
         .map_err(|(_, error)| said(error))
 }
 
-fn cgroup_procs_path(cgroup: Option<&Path>) -> Option<CString> {
+fn build_cgroup_procs_path(cgroup: Option<&Path>) -> Option<CString> {
     CString::new(cgroup?.join("cgroup.procs").as_os_str().as_bytes()).ok()
 }
 
@@ -168,7 +167,7 @@ fn run_command(
     // of them is lost.
     let own = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(own)).map_err(|error| ("orphans", error.into()))?;
-    super::prevent_inspection();
+    super::deny_process_inspection();
     let is_told_by_us = stdin.is_some();
     if let Some(stdin) = stdin {
         command.stdin(stdin);
@@ -256,8 +255,8 @@ fn wait_for_descendants(
                 .map(|first| PollFd::new(first, PollFlags::IN)),
         );
         let _ = rustix::event::poll(&mut waiting, Some(&timeout));
-        // The host never writes to the socket, so the socket is readable only if the host has
-        // closed it.
+        // The host never writes to the socket at standard input, so the socket is readable only if
+        // the host has closed it.
         if host_is_there
             && waiting
                 .first()
@@ -306,8 +305,9 @@ fn kill_descendants(own: Pid, mut ended: impl FnMut(Pid, ExitStatus)) {
             n_new += 1;
             process.signal(Signal::STOP);
             // Stop all members of the process group at once, including processes that are being
-            // forked. The group is in a session of the program, so no foreign process is in it. The
-            // stopped process stays in its group, so the id cannot be that of another group.
+            // forked. The group belongs to a process session of the confined program, so all its
+            // members are processes of that program. The stopped process stays in its group, so no
+            // other group can have the group's id.
             if let Some(group) = process.current_group().filter(|group| *group != own_group) {
                 let _ = rustix::process::kill_process_group(group, Signal::STOP);
             }

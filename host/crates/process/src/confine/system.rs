@@ -1,7 +1,7 @@
 //! Lists the files of the system and of the user's tools that a confined program may read.
 //!
 //! The lists contain only paths of programs, libraries and settings, and leave out files that
-//! contain keys. Start from [`system_folders`] and [`tool_folders_in_home`].
+//! contain keys. Start from [`system_folders`] and [`list_tool_folders_in_home`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ pub fn system_folders() -> Vec<PathBuf> {
 /// Returns the existing paths of tools in `home`. Settings files that may contain a password or
 /// token are skipped.
 #[must_use]
-pub fn tool_folders_in_home(home: &Path) -> Vec<PathBuf> {
+pub fn list_tool_folders_in_home(home: &Path) -> Vec<PathBuf> {
     let mut found = existing_paths(TOOLS.iter().map(|name| home.join(name)));
     found.retain(|path| !path.is_file() || is_file_free_of_secrets(path));
     found
@@ -143,7 +143,7 @@ const IN_CARGO_HOME: &[&str] = &["bin", "config", "config.toml", "env", "git", "
 /// Returns the tool directories that the environment variables of a command name. Settings files
 /// that may contain a password or token are skipped.
 #[must_use]
-pub fn tool_folders_in_env(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+pub fn list_tool_folders_in_env(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for (name, value) in env {
         if name == "CARGO_HOME" {
@@ -172,7 +172,8 @@ const KEY_FILES: &[&str] = &[
     "settings.xml",
 ];
 
-/// Subdirectories that remain readable in a tool directory that contains a key file.
+/// Subdirectories of a tool directory that remain readable although the directory contains a key
+/// file.
 const BESIDE_KEYS: &[&str] = &[
     "bin",
     "bundle",
@@ -239,7 +240,7 @@ mod tests {
             std::fs::create_dir(home.path().join(".cargo")).unwrap();
             std::fs::write(&settings, text).unwrap();
             assert_eq!(
-                tool_folders_in_home(home.path()).contains(&settings),
+                list_tool_folders_in_home(home.path()).contains(&settings),
                 is_opened,
                 "{text}"
             );
@@ -262,7 +263,7 @@ mod tests {
             ("JAVA_HOME".into(), cargo.join("missing").into_os_string()),
             ("MY_HOME".into(), cargo.join("secrets").into_os_string()),
         ];
-        let opened = tool_folders_in_env(&env);
+        let opened = list_tool_folders_in_env(&env);
         assert_eq!(opened, [bin.clone(), registry.clone(), bin, registry]);
     }
 
@@ -273,9 +274,9 @@ mod tests {
             std::fs::create_dir_all(home.path().join(folder)).unwrap();
         }
         let env = [("GEM_HOME".into(), home.path().as_os_str().to_owned())];
-        assert_eq!(tool_folders_in_env(&env), [home.path()]);
+        assert_eq!(list_tool_folders_in_env(&env), [home.path()]);
         std::fs::write(home.path().join("credentials"), "").unwrap();
-        assert_eq!(tool_folders_in_env(&env), [home.path().join("gems")]);
+        assert_eq!(list_tool_folders_in_env(&env), [home.path().join("gems")]);
     }
 
     #[test]
@@ -286,7 +287,7 @@ mod tests {
         for name in ["attributes", "config", "ignore", "credentials"] {
             std::fs::write(git.join(name), "").unwrap();
         }
-        let opened = tool_folders_in_home(home.path());
+        let opened = list_tool_folders_in_home(home.path());
         let is_open = |name: &str| opened.iter().any(|path| git.join(name).starts_with(path));
         assert!(is_open("attributes") && is_open("ignore"));
         // Settings files may contain passwords and tokens too.

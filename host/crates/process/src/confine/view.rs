@@ -28,7 +28,7 @@ pub(super) struct FileViewMount {
 pub(super) enum MountSource {
     /// Directory or file at this path, readable and executable.
     ReadOnly(PathBuf),
-    /// Directory or file at this path, also writable.
+    /// Directory or file at this path, readable, executable and writable.
     Writable(PathBuf),
     Device(PathBuf),
     /// Empty in-memory directory of at most this many bytes, whose content is lost with the view.
@@ -48,13 +48,15 @@ const LINKS: &[(&str, &str)] = &[
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
-/// In-memory directories of every view, in addition to the temporary directory.
+/// Directories that every view keeps in memory. The directory that the program's variable `TMPDIR`
+/// names is added to them.
 pub(super) const MEMORY_FOLDERS: &[&str] = &["/tmp", "/dev/shm"];
 
 pub(super) struct FileViewMountPlan<'a> {
     pub(super) write: &'a [PathBuf],
     pub(super) read: &'a [PathBuf],
-    /// Directories inside those in `write` that are replaced by empty ones.
+    /// Directories inside those in `write` whose contents the program must not see: it sees empty
+    /// directories instead.
     pub(super) hidden: &'a [PathBuf],
     pub(super) temporary: &'a Path,
     pub(super) temporary_bytes: u64,
@@ -179,8 +181,8 @@ fn add_path_mount(mounts: &mut Vec<FileViewMount>, path: &Path, what: fn(PathBuf
     mounts.push(new_mount(&real, what(real.clone())));
 }
 
-/// Sorts outer directories before inner ones. If two mounts have the same path, the later one
-/// replaces the earlier one.
+/// Sorts mounts so that outer directories come before inner ones. If two mounts have the same path,
+/// the later one replaces the earlier one.
 fn sort_mounts(mounts: Vec<FileViewMount>) -> Vec<FileViewMount> {
     let mut kept: Vec<FileViewMount> = Vec::with_capacity(mounts.len());
     for mount in mounts {

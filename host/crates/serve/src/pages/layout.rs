@@ -9,11 +9,15 @@ use crate::error::ApiError;
 
 /// Returns a page with this title and content.
 pub(super) fn render_page(state: &ApiState, title: &str, content: &Markup) -> Markup {
-    let n_questions = state.sessions.board().open_questions(None).len();
-    render_frame(title, n_questions, content)
+    let n_questions = state
+        .sessions
+        .question_board()
+        .unanswered_questions(None)
+        .len();
+    render_page_frame(title, n_questions, content)
 }
 
-fn render_frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
+fn render_page_frame(title: &str, n_questions: usize, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -58,7 +62,7 @@ impl IntoResponse for PageError {
             p { (self.0.message) }
             p { a href="/" { "All sessions" } }
         };
-        (self.0.status, render_frame("Error", 0, &content)).into_response()
+        (self.0.status, render_page_frame("Error", 0, &content)).into_response()
     }
 }
 

@@ -26,7 +26,7 @@ use serde::Deserialize;
 
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::forward::all_questions;
+use crate::forward::list_open_questions;
 use crate::questions::{AnswerBody, OpenQuestion, QuestionAbout};
 use crate::queued::{queue_input, session_id_or_new};
 use crate::routes::sessions::{SessionRow, list_sessions};
@@ -86,7 +86,7 @@ async fn sign_in_browser(
     State(state): State<ApiState>,
     Query(query): Query<LoginQuery>,
 ) -> Response {
-    let cookie = state.access.cookie_for_login_code(&query.code);
+    let cookie = state.access.create_login_cookie(&query.code);
     let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) else {
         let error = ApiError::forbidden(
             "the code belongs to an earlier run of the server: open the address that the running `rind serve` printed",
@@ -149,7 +149,7 @@ fn session_state_text(row: &SessionRow) -> String {
     match (row.quiet_ms, row.is_open, &*row.state) {
         (Some(_), ..) if row.is_waiting => "waits for an answer".to_owned(),
         (Some(quiet), ..) if quiet >= STALL_MS => {
-            format!("running, nothing for {} s", quiet / 1000)
+            format!("running, no event for {} s", quiet / 1000)
         }
         (Some(_), ..) => "running".to_owned(),
         (None, true, _) => "ready".to_owned(),
@@ -206,20 +206,20 @@ async fn continue_turn(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<Redirect, PageError> {
-    state.require_turns_in_this_server()?;
+    state.require_local_turns()?;
     state.sessions.request_continuation(&id).await?;
     Ok(Redirect::to(&format!("/sessions/{id}#end")))
 }
 
 async fn show_questions(State(state): State<ApiState>) -> Result<Markup, PageError> {
-    let questions = all_questions(&state, None).await?;
+    let questions = list_open_questions(&state, None).await?;
     let content = html! {
         h1 { "Questions" }
         p { "Turns that wait for an answer, of all sessions of this server." }
         div #questions data-poll="/questions" {
             @for question in &questions {
                 p { "Session " a href={ "/sessions/" (question.session) } { (question.session) } }
-                (question_form(question, "/questions"))
+                (render_question_form(question, "/questions"))
             }
             @if questions.is_empty() { p { "No question waits." } }
         }
@@ -228,19 +228,19 @@ async fn show_questions(State(state): State<ApiState>) -> Result<Markup, PageErr
 }
 
 /// Renders a question with the form that answers it.
-fn question_form(question: &OpenQuestion, back: &str) -> Markup {
+fn render_question_form(question: &OpenQuestion, back: &str) -> Markup {
     let action = format!("/questions/{}", question.id);
     html! {
         section.question aria-label="Question" {
             form method="post" action=(action) {
                 input type="hidden" name="back" value=(back);
-                (question_text(&question.about))
+                (render_question_text(&question.about))
             }
         }
     }
 }
 
-fn question_text(about: &QuestionAbout) -> Markup {
+fn render_question_text(about: &QuestionAbout) -> Markup {
     match about {
         QuestionAbout::Approval {
             tool,
@@ -311,7 +311,7 @@ async fn post_answer(
         answer: form.answer,
         reason: form.reason.filter(|reason| !reason.trim().is_empty()),
     };
-    let answered = state.sessions.board().answer_question(&id, &body);
+    let answered = state.sessions.question_board().answer_question(&id, &body);
     answered.map_err(ApiError::from)?;
     // Accept only a path of this server: `//host` would redirect to another server.
     let is_own =

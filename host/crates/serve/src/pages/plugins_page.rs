@@ -31,15 +31,15 @@ pub(super) async fn show_plugins(
             p { "Of sessions in " (printable_text(&host.host.workspace().display().to_string())) }
             form method="get" action="/plugins" { (workspace_field(&folders)) button { "Show" } }
         }
-        (plugin_table(&list.plugins))
+        (render_plugin_table(&list.plugins))
         (script_table(&list.scripts))
         (render_plugins_not_loaded(&list.left_out))
-        (loop_table(&state.loops.loop_rows()))
+        (loop_table(&state.loops.build_loop_rows()))
     };
     Ok(render_page(&state, "Plugins", &content))
 }
 
-fn plugin_table(plugins: &[PluginRow]) -> Markup {
+fn render_plugin_table(plugins: &[PluginRow]) -> Markup {
     let rows = html! {
         @for plugin in plugins {
             tr {

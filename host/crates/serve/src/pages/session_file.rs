@@ -14,9 +14,9 @@ use super::waterfall::{render_session_line, render_turns, session_title};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Returns the page of a session as the content of a file.
+/// Returns the page of a session as the content of an HTML file.
 #[must_use]
-pub fn session_file(view: &SessionView) -> String {
+pub fn render_session_page_file(view: &SessionView) -> String {
     let hash = STANDARD.encode(Sha256::digest(STYLE));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::input_form::render_image_upload_field;
 use super::layout::{PageError, render_page};
-use super::question_form;
+use super::render_question_form;
 use super::turn_diff::render_diff;
 use super::waterfall::{mask_and_escape, render_session_line, render_turns, session_title};
 use crate::ApiState;
@@ -31,7 +31,10 @@ pub(super) async fn show_session(
     let live = state.sessions.find_open_session(&id).await;
     let is_running = live.as_ref().is_some_and(|live| live.is_running());
     let after = live.as_ref().map(|live| live.events().last_number());
-    let questions = state.sessions.board().open_questions(Some(&id));
+    let questions = state
+        .sessions
+        .question_board()
+        .unanswered_questions(Some(&id));
     let back = format!("/sessions/{id}");
     let last = view.turns.last();
     let is_interrupted =
@@ -45,7 +48,7 @@ pub(super) async fn show_session(
         section #outputs aria-label="Output of running calls" {}
         (render_turn_compare_form(&view, &back))
         div #live data-session=[after.map(|_| &id)] data-after=[after] data-running[is_running] aria-live="polite" {}
-        div #questions { @for question in &questions { (question_form(question, &back)) } }
+        div #questions { @for question in &questions { (render_question_form(question, &back)) } }
         div #controls {
             @if is_running {
                 form method="post" action={ (back) "/interrupt" } { button { "Interrupt" } }
@@ -147,7 +150,7 @@ pub(super) async fn show_session_image(
         })
     });
     let bytes = bytes.await?;
-    let blob = Blob::of(&bytes, "");
+    let blob = Blob::from_bytes(&bytes, "");
     if !blob.is_image() {
         return Err(image_not_found_error().into());
     }

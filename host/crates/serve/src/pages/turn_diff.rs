@@ -15,9 +15,12 @@ const MAX_LINES: usize = 5000;
 /// Maximum time for the comparison. Lines that are not compared within this time count as changed.
 const MAX_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Renders the changes from the first turn to the second.
+/// Renders the differences between the conversations of two turns.
 pub(super) fn render_diff(from: &TurnView, to: &TurnView) -> Markup {
-    let (before, after) = (conversation_lines(from), conversation_lines(to));
+    let (before, after) = (
+        format_conversation_lines(from),
+        format_conversation_lines(to),
+    );
     let diff = TextDiff::configure()
         .timeout(MAX_TIME)
         .diff_lines(&before, &after);
@@ -44,7 +47,7 @@ pub(super) fn render_diff(from: &TurnView, to: &TurnView) -> Markup {
 }
 
 /// Returns the messages, calls and decisions of a turn as lines, without times and ids: those always differ.
-fn conversation_lines(turn: &TurnView) -> String {
+fn format_conversation_lines(turn: &TurnView) -> String {
     let mut lines = String::new();
     let mut add = |what: &str, text: &str| {
         lines.push_str(what);
@@ -75,7 +78,7 @@ fn conversation_lines(turn: &TurnView) -> String {
                 }
                 for decision in &call.decisions {
                     add(
-                        &decision_text(&decision.plugin, &decision.outcome),
+                        &hook_decision_text(&decision.plugin, &decision.outcome),
                         decision.reason.as_deref().unwrap_or_default(),
                     );
                 }
@@ -83,7 +86,7 @@ fn conversation_lines(turn: &TurnView) -> String {
             }
             Item::Decision(decision) => {
                 add(
-                    &decision_text(&decision.plugin, &decision.outcome),
+                    &hook_decision_text(&decision.plugin, &decision.outcome),
                     decision.reason.as_deref().unwrap_or_default(),
                 );
             }
@@ -101,6 +104,6 @@ fn conversation_lines(turn: &TurnView) -> String {
     lines
 }
 
-fn decision_text(plugin: &str, outcome: &str) -> String {
+fn hook_decision_text(plugin: &str, outcome: &str) -> String {
     format!("{}: {}", mask_and_escape(plugin), mask_and_escape(outcome))
 }

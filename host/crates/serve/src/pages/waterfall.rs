@@ -94,7 +94,7 @@ fn render_turn(turn: &TurnView, address: Option<&str>) -> Markup {
     }
 }
 
-/// Returns the end time of an item. A call ends at its start plus its duration.
+/// Returns the end time of an item in the session. A call ends at its start plus its duration.
 fn item_end_time(item: &ItemView) -> i64 {
     let taken = match &item.item {
         Item::Call(call) => call.duration_ms.unwrap_or(0),

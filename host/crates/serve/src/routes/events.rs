@@ -135,7 +135,7 @@ impl EventReader {
                 );
             }
             self.news.borrow_and_update();
-            match self.log.events_after(self.after, BATCH) {
+            match self.log.list_events_after(self.after, BATCH) {
                 EventsAfterNumber::Events(events) if !events.is_empty() => {
                     self.ready = events.into_iter()
                 }

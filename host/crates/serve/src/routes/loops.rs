@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use rind_lib::loops::InboxError;
+use rind_lib::loops::LoopInboxError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::ApiState;
 use crate::error::ApiError;
 use crate::loop_board::LoopRow;
 
-/// Name of the sender that a loop gets with a message from the API.
+/// Sender that a loop sees in a message that arrives over the API.
 const SENDER: &str = "http";
 
 /// A message to a loop.
@@ -32,7 +32,7 @@ pub(crate) struct LoopList {
 }
 
 pub(crate) async fn get_loops(State(state): State<ApiState>) -> Json<LoopList> {
-    let loops = state.loops.loop_rows();
+    let loops = state.loops.build_loop_rows();
     Json(LoopList { loops })
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn send_message(
 
 /// Sends the request body, of any media type, to a loop as text. Meant for programs that cannot
 /// choose the JSON that they send, such as webhooks.
-pub(crate) async fn send_event(
+pub(crate) async fn send_loop_event(
     State(state): State<ApiState>,
     Path(plugin): Path<String>,
     body: Bytes,
@@ -58,11 +58,11 @@ pub(crate) async fn send_event(
     Ok(StatusCode::ACCEPTED)
 }
 
-impl From<InboxError> for ApiError {
-    fn from(error: InboxError) -> Self {
+impl From<LoopInboxError> for ApiError {
+    fn from(error: LoopInboxError) -> Self {
         match &error {
-            InboxError::Unknown { .. } => Self::not_found(error.to_string()),
-            InboxError::Full { .. } => Self::too_many(error.to_string()),
+            LoopInboxError::Unknown { .. } => Self::not_found(error.to_string()),
+            LoopInboxError::Full { .. } => Self::too_many(error.to_string()),
             _ => Self::invalid(error.to_string()),
         }
     }

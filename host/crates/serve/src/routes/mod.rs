@@ -33,18 +33,18 @@ pub(crate) const MAX_BODY_BYTES: usize = 32 << 20;
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                            form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Returns the router for all requests. It checks access before anything else.
+/// Returns the router of the HTTP server. It checks the access of a request before anything else.
 pub(crate) fn router(state: ApiState) -> Router {
     let access = middleware::from_fn_with_state(state.access.clone(), access::check_access);
     let forward = middleware::from_fn_with_state(state.clone(), forward::forward_request);
     open_router(state)
         .layer(forward)
         .layer(access)
-        .layer(middleware::map_response(add_headers))
+        .layer(middleware::map_response(add_security_headers))
 }
 
-/// Returns the router for all requests without the access check, for callers that have already
-/// checked access.
+/// Returns the router for all requests. It does not check access, which callers must already have
+/// done.
 pub(crate) fn open_router(state: ApiState) -> Router {
     let api = Router::new()
         .route("/openapi.json", get(openapi::get_openapi))
@@ -66,19 +66,19 @@ pub(crate) fn open_router(state: ApiState) -> Router {
         .route("/plugins", get(plugins::get_plugins))
         .route("/costs", get(costs::get_costs))
         .route("/loops", get(loops::get_loops))
-        .route("/loops/{id}/events", post(loops::send_event))
+        .route("/loops/{id}/events", post(loops::send_loop_event))
         .route("/loops/{id}/messages", post(loops::send_message))
-        .fallback(no_route);
+        .fallback(unknown_path_error);
     Router::new()
         .nest("/v1", api)
         .merge(pages::router())
-        .fallback(no_route)
-        .method_not_allowed_fallback(no_method)
+        .fallback(unknown_path_error)
+        .method_not_allowed_fallback(method_not_allowed_error)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(state)
 }
 
-async fn add_headers(mut response: axum::response::Response) -> axum::response::Response {
+async fn add_security_headers(mut response: axum::response::Response) -> axum::response::Response {
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
@@ -95,12 +95,12 @@ async fn add_headers(mut response: axum::response::Response) -> axum::response::
     response
 }
 
-async fn no_route() -> ApiError {
+async fn unknown_path_error() -> ApiError {
     ApiError::not_found("unknown path; /v1/openapi.json lists all paths")
 }
 
-async fn no_method() -> ApiError {
-    ApiError::no_method()
+async fn method_not_allowed_error() -> ApiError {
+    ApiError::method_not_allowed()
 }
 
 /// Extracts a JSON object from the body of a request. Responds with an error of the API if the

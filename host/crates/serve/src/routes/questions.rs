@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{JsonBody, RequestQuery};
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::forward::all_questions;
+use crate::forward::list_open_questions;
 use crate::questions::{AnswerBody, AnswerError, OpenQuestion};
 
 /// Selection of questions.
@@ -31,7 +31,7 @@ pub(crate) async fn get_questions(
     State(state): State<ApiState>,
     RequestQuery(query): RequestQuery<QuestionQuery>,
 ) -> Result<Json<QuestionList>, ApiError> {
-    let questions = all_questions(&state, query.session.as_deref()).await?;
+    let questions = list_open_questions(&state, query.session.as_deref()).await?;
     Ok(Json(QuestionList { questions }))
 }
 
@@ -40,7 +40,10 @@ pub(crate) async fn post_answer(
     Path(id): Path<String>,
     JsonBody(body): JsonBody<AnswerBody>,
 ) -> Result<StatusCode, ApiError> {
-    state.sessions.board().answer_question(&id, &body)?;
+    state
+        .sessions
+        .question_board()
+        .answer_question(&id, &body)?;
     Ok(StatusCode::NO_CONTENT)
 }
 

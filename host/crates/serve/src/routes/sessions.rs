@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{JsonBody, RequestQuery, run_blocking};
 use crate::ApiState;
 use crate::error::ApiError;
-use crate::forward::states_of_remote_sessions;
+use crate::forward::remote_session_states;
 use crate::live::LiveSessionState;
 use crate::queued::{check_workspace, session_id_or_new};
 
@@ -141,17 +141,17 @@ pub(crate) async fn list_sessions(
             Some(at) => at + 1,
             None => {
                 return Err(ApiError::not_found(format!(
-                    "there is no session `{after}` to continue after"
+                    "there is no session `{after}`, which `after` names"
                 )));
             }
         },
     };
-    let mut open = states_of_remote_sessions(state).await?;
-    open.extend(state.sessions.open_sessions().await);
+    let mut open = remote_session_states(state).await?;
+    open.extend(state.sessions.list_open_sessions().await);
     let has_more = heads.len() > from + limit;
     let listed = heads.into_iter().skip(from).take(limit);
     let sessions: Vec<SessionRow> = listed
-        .map(|head| session_row(head, |id| open.get(id).copied()))
+        .map(|head| build_api_session_row(head, |id| open.get(id).copied()))
         .collect();
     let last = sessions.last().map(|row| row.id.clone());
     Ok(SessionList {
@@ -160,7 +160,10 @@ pub(crate) async fn list_sessions(
     })
 }
 
-fn session_row(head: SessionHead, live: impl Fn(&str) -> Option<LiveSessionState>) -> SessionRow {
+fn build_api_session_row(
+    head: SessionHead,
+    live: impl Fn(&str) -> Option<LiveSessionState>,
+) -> SessionRow {
     let live = live(&head.id);
     let quiet_ms = live.and_then(|live| live.quiet_ms);
     SessionRow {
@@ -221,7 +224,10 @@ pub(crate) async fn get_session(
         let is_running = live.as_ref().is_some_and(|live| live.is_running());
         fields.insert("is_open".to_owned(), live.is_some().into());
         fields.insert("is_running".to_owned(), is_running.into());
-        let questions = state.sessions.board().open_questions(Some(&id));
+        let questions = state
+            .sessions
+            .question_board()
+            .unanswered_questions(Some(&id));
         let questions =
             serde_json::to_value(questions).map_err(|error| ApiError::internal(&error))?;
         fields.insert("questions".to_owned(), questions);

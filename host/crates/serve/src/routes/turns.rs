@@ -139,7 +139,7 @@ pub(crate) async fn start_turn(
             .respond_to_turn(wait)
             .await;
     }
-    state.sessions.check_gate().await?;
+    state.sessions.check_turn_gate().await?;
     let ordered = state.sessions.request_turn(&id, order, queue).await?;
     respond_to_turn(&id, ordered, wait, &headers).await
 }
@@ -150,7 +150,7 @@ pub(crate) async fn continue_turn(
     headers: HeaderMap,
     JsonBody(body): JsonBody<GoOn>,
 ) -> Result<Response, ApiError> {
-    state.require_turns_in_this_server()?;
+    state.require_local_turns()?;
     let ordered = state.sessions.request_continuation(&id).await?;
     respond_to_turn(&id, ordered, body.wait, &headers).await
 }
@@ -175,7 +175,7 @@ async fn respond_to_turn(
         return Ok((StatusCode::ACCEPTED, Json(accepted)).into_response());
     }
     match ordered.outcome.await {
-        Ok(Ok(outcome)) => Ok(Json(turn_result(id, outcome)?).into_response()),
+        Ok(Ok(outcome)) => Ok(Json(build_turn_result(id, outcome)?).into_response()),
         Ok(Err(error)) => Err(match error.refusal {
             Some(refusal) => refusal.into(),
             None => ApiError::conflict("turn-failed", error.text),
@@ -187,7 +187,7 @@ async fn respond_to_turn(
     }
 }
 
-fn turn_result(id: &str, outcome: TurnOutcome) -> Result<TurnResult, ApiError> {
+fn build_turn_result(id: &str, outcome: TurnOutcome) -> Result<TurnResult, ApiError> {
     let summary = serde_json::to_value(&outcome.summary);
     Ok(TurnResult {
         session: id.to_owned(),
@@ -224,7 +224,7 @@ pub(crate) fn check_new_turn(
     }
     if images.len() > MAX_IMAGES {
         return Err(ApiError::invalid(format!(
-            "an input has at most {MAX_IMAGES} images"
+            "an input may have at most {MAX_IMAGES} images"
         )));
     }
     if let Some(id) = &new.input_id

@@ -27,14 +27,14 @@ struct NamedType {
     text: String,
 }
 
-/// Interface: its functions, each with all types spelled out, and its named types.
+/// Interface of the contract: its functions, each with all types spelled out, and its named types.
 #[derive(Clone, Debug, Default)]
 struct ContractInterface {
     functions: BTreeMap<String, String>,
     types: BTreeMap<String, NamedType>,
 }
 
-/// Interfaces by their names without package and version.
+/// Interfaces of the plugin contract, by their names without package and version.
 type Interfaces = BTreeMap<String, ContractInterface>;
 
 /// Finds an interface of the contract for which the component was built with other types, and

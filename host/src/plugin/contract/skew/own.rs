@@ -2,14 +2,14 @@
 
 use wit_parser::{Handle, Resolve, SourceMap, Type, TypeDefKind};
 
-use super::super::contract_files;
+use super::super::list_contract_files;
 use super::{ContractInterface, Interfaces, NamedType};
 
 /// Parses the embedded contract. Returns no interfaces if parsing fails; a test ensures that
 /// parsing succeeds.
 pub(super) fn read_host_interfaces() -> Interfaces {
     let mut map = SourceMap::default();
-    for (name, text) in contract_files() {
+    for (name, text) in list_contract_files() {
         if name.ends_with(".wit") {
             map.push_str(name, text);
         }

@@ -1,10 +1,10 @@
-//! Options and verbs of programs that can run commands, as listed in their manuals.
+//! Options and subcommands of programs that can run commands, as listed in the programs' manuals.
 
-use super::CarrierProgram;
+use super::CommandStartingProgram;
 
 pub(super) const GIT: &str = "git";
 
-const NONE: CarrierProgram = CarrierProgram {
+const NONE: CommandStartingProgram = CommandStartingProgram {
     names: &[],
     letters: "",
     long: &[],
@@ -18,10 +18,10 @@ const NONE: CarrierProgram = CarrierProgram {
 /// Verbs of package managers and runners that are followed by a program.
 const RUNNING: &[&str] = &["exec", "run", "tool"];
 
-pub(super) const CARRIERS: &[CarrierProgram] = &[
-    CarrierProgram {
+pub(super) const CARRIERS: &[CommandStartingProgram] = &[
+    CommandStartingProgram {
         names: &[GIT],
-        // Short options depend on the verb, see `dangerous_git_letters`.
+        // Which short options are dangerous depends on the verb, see `dangerous_git_letters`.
         long: &[
             "config",
             "config-env",
@@ -118,7 +118,7 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
             "worktree",
             "write-tree",
         ],
-        // From `handle_options` in git.c, up to 2.51.
+        // Options with a value from `handle_options` in git.c, in versions up to 2.51.
         valued: &[
             "-C",
             "-c",
@@ -154,7 +154,7 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         ],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["tar", "gtar", "bsdtar"],
         letters: "IF",
         long: &[
@@ -168,35 +168,35 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         ],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["sort"],
         letters: "o",
         long: &["compress-program", "output"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["find"],
         words: &["-delete", "-fls", "-fprint", "-fprint0", "-fprintf"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["rg"],
         long: &["pre", "hostname-bin"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["fd", "fdfind"],
         letters: "xX",
         long: &["exec", "exec-batch"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["rsync"],
         letters: "e",
         long: &["rsh", "rsync-path"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["cargo"],
         long: &["config"],
         valued: &["-C", "-Z", "--color", "--config"],
@@ -213,7 +213,7 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         ],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["go"],
         words: &[
             "-exec",
@@ -225,24 +225,24 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         ],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["zip"],
         letters: "T",
         long: &["unzip-command"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["man"],
         letters: "HPC",
         long: &["browser", "html", "pager", "preprocessor", "config-file"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["split"],
         long: &["filter"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &[
             "docker", "podman", "nerdctl", "buildah", "ctr", "lxc", "incus",
         ],
@@ -284,7 +284,7 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         ],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["kubectl", "oc"],
         verbs: &[
             "attach",
@@ -315,9 +315,9 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         flags: &["--match-server-version", "--warnings-as-errors"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["npm"],
-        // npm accepts settings anywhere among the arguments.
+        // npm accepts its settings as options at any position of the command line.
         long: &[
             "call",
             "editor",
@@ -332,7 +332,8 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
             "userconfig",
             "viewer",
         ],
-        // npm accepts any prefix of a verb, so the dangerous verbs cannot be listed.
+        // npm accepts any prefix of a verb, so the harmless verbs are listed instead of the
+        // dangerous ones.
         harmless: &[
             "access",
             "add",
@@ -407,7 +408,7 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         ],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["pnpm", "yarn", "bun"],
         long: &["script-shell", "shell-emulator"],
         verbs: &[
@@ -425,7 +426,7 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         ],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["uv", "poetry", "pipenv", "pdm", "rye", "hatch", "rustup"],
         verbs: RUNNING,
         valued: &[
@@ -453,7 +454,7 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         ],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &[
             "asdf",
             "bundle",
@@ -491,25 +492,25 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         flags: &["-q", "-v", "--quiet", "--verbose", "--version"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["cpio"],
         long: &["rsh-command"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["ip"],
         verbs: &["n", "ne", "net", "netn", "netns", "v", "vr", "vrf"],
         flags: &["-4", "-6", "-br", "-brief", "-j", "-json", "-o", "-s"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["pip", "pip3", "gem"],
         long: &["editor"],
         verbs: &["config", "exec", "open"],
         flags: &["-q", "-v", "--quiet", "--verbose", "--version"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["gh", "glab"],
         verbs: &[
             "alias",
@@ -523,7 +524,7 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         flags: &["--version"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &[
             "systemctl",
             "flatpak",
@@ -556,17 +557,17 @@ pub(super) const CARRIERS: &[CarrierProgram] = &[
         ..NONE
     },
     // Builtins that evaluate an array index, which can contain a command substitution.
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["test", "["],
         words: &["-v", "-R"],
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["wait"],
         letters: "p",
         ..NONE
     },
-    CarrierProgram {
+    CommandStartingProgram {
         names: &["jobs"],
         words: &["-x"],
         ..NONE

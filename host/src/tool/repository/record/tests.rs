@@ -1,5 +1,5 @@
-//! Records of running commands: which files of an interrupted command are judged, and which are
-//! left alone.
+//! Tests of the records of running commands: which files of an interrupted command are checked, and
+//! which are left alone.
 
 use super::*;
 
@@ -31,7 +31,7 @@ impl Fixture {
     }
 
     fn start_record(&self, deadline: Duration) -> CommandRecord {
-        let before = RepositoryBefore::scan_before(&[self.root.path().join("work")]);
+        let before = RepositoryFilesBefore::scan_before(&[self.root.path().join("work")]);
         CommandRecord::create(&self.records_folder(), &before, deadline).unwrap()
     }
 
@@ -41,7 +41,7 @@ impl Fixture {
 }
 
 /// Makes git run a program at the next command.
-fn plant_program_setting(fixture: &Fixture) {
+fn write_program_setting(fixture: &Fixture) {
     fs::write(
         fixture.git_path("config"),
         "[core]\n\tfsmonitor = touch ran\n",
@@ -53,7 +53,7 @@ fn plant_program_setting(fixture: &Fixture) {
 fn files_of_an_interrupted_command_are_renamed_and_settings_are_restored() {
     let fixture = Fixture::new();
     let record = fixture.start_record(Duration::from_secs(10));
-    plant_program_setting(&fixture);
+    write_program_setting(&fixture);
     assert!(
         check_interrupted_commands(&fixture.records_folder()).is_empty(),
         "it still runs"
@@ -84,7 +84,7 @@ fn a_folder_replaced_by_a_symlink_is_not_checked() {
     );
     fs::rename(&work, &own).unwrap();
     std::os::unix::fs::symlink(&own, &work).unwrap();
-    plant_program_setting(&fixture);
+    write_program_setting(&fixture);
     assert!(check_interrupted_commands(&fixture.records_folder()).is_empty());
     assert!(!fixture.git_path("config.refused").exists());
     assert_eq!(fixture.n_records(), 0);
@@ -116,7 +116,7 @@ fn a_command_whose_files_were_checked_leaves_no_record() {
 fn a_file_that_changed_after_the_command_ended_is_kept_and_reported() {
     let fixture = Fixture::new();
     drop(fixture.start_record(Duration::from_secs(10)));
-    plant_program_setting(&fixture);
+    write_program_setting(&fixture);
     let record = fs::read_dir(fixture.records_folder())
         .unwrap()
         .next()

@@ -11,8 +11,8 @@ use rind_lib::point::handle::{PersonAnswer, PersonQuestion, QuestionKind};
 use rind_lib::tool::approval::Question;
 use rind_lib::tool::subject::{Subject, WorkspacePath};
 
-fn terminal_room(columns: usize, rows: usize) -> QuestionSpace {
-    QuestionSpace {
+fn available_terminal_space(columns: usize, rows: usize) -> QuestionLayoutSize {
+    QuestionLayoutSize {
         size: TerminalSize { columns, rows },
         n_typed: 1,
     }
@@ -53,43 +53,44 @@ fn draw_and_wait(mut open: OpenQuestion) -> OpenQuestion {
     open
 }
 
-fn shown_text(open: &OpenQuestion, room: QuestionSpace) -> String {
+fn question_text_on_screen(open: &OpenQuestion, room: QuestionLayoutSize) -> String {
     bare_text(&open.render_rows(room).join("\n"))
 }
 
 #[test]
 fn keys_typed_before_the_question_could_be_read_do_not_answer_it() {
     let (mut open, _answered) = call_question(3);
-    let (begin, room) = (Instant::now(), terminal_room(72, 24));
+    let (begin, room) = (Instant::now(), available_terminal_space(72, 24));
     assert!(!open.accepts_key(begin), "it is not on the screen");
     open.accept_keys_if_due(begin);
     open.record_question_drawn(begin);
     assert_eq!(open.next_redraw_time(), Some(begin + QUIET));
     let rows = open.render_rows(room);
-    assert!(!shown_text(&open, room).contains("[y]es"));
+    assert!(!question_text_on_screen(&open, room).contains("[y]es"));
     // A key that comes too early restarts the wait.
     assert!(!open.accepts_key(begin + QUIET / 2));
     open.accept_keys_if_due(begin + QUIET);
-    assert!(!shown_text(&open, room).contains("[y]es"));
+    assert!(!question_text_on_screen(&open, room).contains("[y]es"));
     open.accept_keys_if_due(begin + QUIET * 3 / 2);
-    assert!(shown_text(&open, room).contains("[y]es"));
+    assert!(question_text_on_screen(&open, room).contains("[y]es"));
     assert_eq!(open.render_rows(room).len(), rows.len(), "nothing moves");
     assert!(open.accepts_key(begin + QUIET * 3 / 2));
     assert_eq!(open.next_redraw_time(), None);
 }
 
 #[test]
-fn only_a_no_counts_until_all_of_what_is_asked_was_on_the_screen() {
+fn until_the_whole_question_was_shown_only_a_refusal_is_accepted() {
     for n_rows in 1..30 {
-        let room = terminal_room(60, n_rows);
+        let room = available_terminal_space(60, n_rows);
         let (open, mut answered) = call_question(200);
         let mut open = draw_and_wait(open);
-        let text = shown_text(&open, room);
+        let text = question_text_on_screen(&open, room);
         let is_fitting = text.lines().count() + 1 < n_rows;
         assert!(is_fitting || n_rows < 5, "{n_rows}:\n{text}");
         assert_eq!(open.answer_line("y", room, |_| {}), TypedAnswer::Invalid);
         assert_eq!(open.answer_line("a", room, |_| {}), TypedAnswer::Invalid);
-        // Viewing the first page does not count as reading the rest.
+        // Viewing the first page does not count as reading the other pages, so `y` is still
+        // refused.
         assert_eq!(open.answer_line("v", room, |_| {}), TypedAnswer::NotYet);
         assert_eq!(open.answer_line("q", room, |_| {}), TypedAnswer::NotYet);
         assert_eq!(open.answer_line("y", room, |_| {}), TypedAnswer::Invalid);
@@ -97,7 +98,7 @@ fn only_a_no_counts_until_all_of_what_is_asked_was_on_the_screen() {
         let mut seen = String::new();
         assert_eq!(open.answer_line("v", room, |_| {}), TypedAnswer::NotYet);
         while open.page.is_some() {
-            let page = shown_text(&open, room);
+            let page = question_text_on_screen(&open, room);
             assert!(page.lines().count() + 1 < n_rows || n_rows < 5, "{page}");
             seen.push_str(&page);
             assert_eq!(open.answer_line("", room, |_| {}), TypedAnswer::NotYet);
@@ -114,11 +115,11 @@ fn only_a_no_counts_until_all_of_what_is_asked_was_on_the_screen() {
 }
 
 #[test]
-fn a_no_counts_on_any_screen_and_its_reason_is_sent_first() {
+fn a_refusal_is_accepted_on_any_screen_and_its_reason_is_sent_first() {
     let (open, mut answered) = call_question(200);
     let mut open = draw_and_wait(open);
     let mut why = String::new();
-    let effect = open.answer_line("n use docs/", terminal_room(20, 2), |said| {
+    let effect = open.answer_line("n use docs/", available_terminal_space(20, 2), |said| {
         why = said.to_owned()
     });
     assert_eq!(effect, TypedAnswer::Answered("no: use docs/".to_owned()));
@@ -130,11 +131,11 @@ fn a_no_counts_on_any_screen_and_its_reason_is_sent_first() {
 }
 
 #[test]
-fn v_answers_a_question_for_text_that_is_on_the_screen_whole() {
+fn the_key_v_is_typed_text_when_the_whole_question_is_visible() {
     let text = || QuestionKind::Text {
         default: "x".to_owned(),
     };
-    let room = terminal_room(60, 20);
+    let room = available_terminal_space(60, 20);
     let (open, mut answered) = plugin_question(text(), "Which letter?");
     let mut open = draw_and_wait(open);
     assert!(matches!(

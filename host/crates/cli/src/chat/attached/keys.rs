@@ -51,20 +51,20 @@ impl AttachedChat {
                 self.stop_turn();
             }
             // Ignore an Enter that was probably meant for a question that has just closed.
-            (KeyCode::Enter, false, false, false) if self.is_late_enter() => {}
-            (KeyCode::Enter, false, false, false) => self.enter_line(false),
-            (KeyCode::Tab, false, false, _) => self.enter_line(true),
+            (KeyCode::Enter, false, false, false) if self.is_enter_for_closed_question() => {}
+            (KeyCode::Enter, false, false, false) => self.submit_line(false),
+            (KeyCode::Tab, false, false, _) => self.submit_line(true),
             (KeyCode::Up, false, false, false) => {
                 let now = self.editor.pieces();
                 if !self.editor.move_line(true)
-                    && let Some(pieces) = self.history.older_history_text(&now)
+                    && let Some(pieces) = self.history.move_to_older_text(&now)
                 {
                     self.editor.set_pieces(&pieces);
                 }
             }
             (KeyCode::Down, false, false, false) => {
                 if !self.editor.move_line(false)
-                    && let Some(pieces) = self.history.newer_history_text()
+                    && let Some(pieces) = self.history.move_to_newer_text()
                 {
                     self.editor.set_pieces(&pieces);
                 }
@@ -75,7 +75,7 @@ impl AttachedChat {
         }
     }
 
-    fn is_late_enter(&self) -> bool {
+    fn is_enter_for_closed_question(&self) -> bool {
         let is_recent = self.closed.is_some_and(|at| at.elapsed() < QUIET);
         is_recent && is_answer_text(&self.editor.full_text())
     }
@@ -104,7 +104,7 @@ impl AttachedChat {
     }
 
     fn answer_question(&mut self) {
-        let (room, line) = (self.terminal_room(), self.answer.full_text());
+        let (room, line) = (self.available_question_space(), self.answer.full_text());
         let Some(question) = &mut self.question else {
             return;
         };
@@ -148,7 +148,7 @@ impl AttachedChat {
         }
     }
 
-    fn enter_line(&mut self, is_next: bool) {
+    fn submit_line(&mut self, is_next: bool) {
         let text = self.editor.full_text();
         let line = text.trim();
         let is_plain = text.starts_with(' ');
@@ -160,7 +160,7 @@ impl AttachedChat {
         }
         if self.editor.text_before_cursor() == text && text.ends_with('\\') {
             apply_editing_key(&mut self.editor, TypedKey::plain_key(KeyCode::Backspace));
-            return self.editor.type_letter('\n');
+            return self.editor.insert_typed_letter('\n');
         }
         self.history.add_pieces(&self.editor.pieces());
         self.editor.clear_text();

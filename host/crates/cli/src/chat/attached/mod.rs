@@ -26,7 +26,7 @@ use super::super::render::hold::{self, OutputRedirectGuard};
 use super::super::render::{self, DIM, WARN, format_dollars, one_line, style_text};
 use super::super::signals::ShutdownSignals;
 use super::super::terminal::QUIET;
-use super::ask::{OpenQuestion, QuestionSpace};
+use super::ask::{OpenQuestion, QuestionLayoutSize};
 use super::diff::FileChangeDiffs;
 use super::draw::{layout_region, question_space};
 use super::editor::{FIRST_ROW_PREFIX, LineEditor};
@@ -55,8 +55,8 @@ struct WaitingText {
     /// Id of the input, or of the text that steers the running turn.
     id: String,
     text: String,
-    /// Number of a text that steers the running turn, in the order of that turn's texts; 0 until
-    /// the holder reports the number. `None` for a text that is an input of the session.
+    /// Number of the text among the texts that steer the running turn; 0 until the program that
+    /// runs the turn reports it. `None` for a text that is an input of the session.
     steers: Option<u64>,
 }
 
@@ -70,19 +70,19 @@ struct AttachedChat {
     answer: LineEditor,
     history: ChatHistory,
     session: AttachedSession,
-    /// Questions that wait until the person stops typing.
+    /// Questions that are shown only when the person stops typing.
     asked: VecDeque<TerminalQuestion>,
     question: Option<OpenQuestion>,
-    /// Tokens of the questions that are open or waiting in this chat, by question id. Cancelling a
-    /// token withdraws its question.
+    /// Cancellation tokens of the questions that are open or waiting in this chat, by question id.
+    /// Cancelling a token withdraws its question.
     open: HashMap<String, CancellationToken>,
-    /// Time at which the last question was closed.
+    /// Time at which the last question to the person was closed.
     closed: Option<Instant>,
     last_key: Instant,
     waiting: Vec<WaitingText>,
-    /// Whether a program has the session open and can run its turns.
+    /// Whether a program, the holder, has the session open and can run its turns.
     is_held: bool,
-    /// Whether the next event is the first one of the current holder.
+    /// Whether the next event is the first one from the program that now holds the session.
     is_new_log: bool,
     /// Whether a turn has begun whose end was not reported yet.
     is_running: bool,
@@ -115,13 +115,13 @@ pub(in super::super) async fn run_attached(
     if let Some(prompt) = prompt {
         chat.send_text(prompt);
     }
-    let ran = chat.run_loop().await;
+    let ran = chat.run_event_loop().await;
     chat.end_screen();
     follow.abort();
     ran?;
     for text in &chat.waiting {
         let text = one_line(&text.text, 200);
-        render::print_note(&format!("the text waits for a worker: {text}"));
+        render::print_note(&format!("this message still waits for a worker: {text}"));
     }
     let id = &chat.session.session.id;
     render::print_note(&format!(
@@ -139,7 +139,7 @@ impl AttachedChat {
         let asks_looks = looks::configure_terminal_style(&setup.config)?;
         let tty = RawTerminal::open_terminal(asks_looks).context("take the terminal")?;
         restore_terminal_on_panic(&tty);
-        if let Some(is_light) = tty.background() {
+        if let Some(is_light) = tty.has_light_background() {
             looks::set_background_palette(is_light);
         }
         let (written, receiver) = mpsc::unbounded_channel();
@@ -191,7 +191,7 @@ impl AttachedChat {
         })
     }
 
-    async fn run_loop(&mut self) -> anyhow::Result<()> {
+    async fn run_event_loop(&mut self) -> anyhow::Result<()> {
         let mut tick = tokio::time::interval(CLOCK_INTERVAL);
         while self.leaving.is_none() {
             self.open_question();
@@ -208,11 +208,11 @@ impl AttachedChat {
                     Some(inputs) => inputs.into_iter().for_each(|input| self.press_key(input)),
                     None => self.leaving = Some(ExitStatus::Interrupted),
                 },
-                () = self.ended.recv_signal() => self.leaving = Some(ExitStatus::Interrupted),
+                () = self.ended.wait_for_signal() => self.leaving = Some(ExitStatus::Interrupted),
                 _ = self.resized.recv() => {
                     let size = tty::terminal_size();
                     self.screen.resize_screen(size);
-                    self.view.resize_view(size.columns);
+                    self.view.set_view_width(size.columns);
                 }
                 Some(news) = self.news.recv() => {
                     self.handle_news(news);
@@ -277,7 +277,7 @@ impl AttachedChat {
         Ok(())
     }
 
-    fn terminal_room(&self) -> QuestionSpace {
+    fn available_question_space(&self) -> QuestionLayoutSize {
         question_space(self.screen.size(), &self.answer)
     }
 
@@ -285,17 +285,21 @@ impl AttachedChat {
         let size = self.screen.size();
         let (above, editor, below) = match &self.question {
             Some(question) => (
-                question.render_rows(self.terminal_room()),
+                question.render_rows(self.available_question_space()),
                 &self.answer,
                 Vec::new(),
             ),
-            None => (self.rows_above(), &self.editor, self.rows_below()),
+            None => (
+                self.rows_above_editor(),
+                &self.editor,
+                self.rows_below_editor(),
+            ),
         };
         layout_region(size, above, editor, below, self.question.is_some())
     }
 
-    fn rows_above(&self) -> Vec<String> {
-        let mut rows = self.view.live_rows();
+    fn rows_above_editor(&self) -> Vec<String> {
+        let mut rows = self.view.redrawn_rows();
         rows.push(String::new());
         let width = self
             .screen
@@ -317,7 +321,7 @@ impl AttachedChat {
         rows
     }
 
-    fn rows_below(&self) -> Vec<String> {
+    fn rows_below_editor(&self) -> Vec<String> {
         let mut rows = Vec::new();
         if self.is_quitting() {
             rows.push(style_text(WARN, "Ctrl-C again leaves the session"));
@@ -349,7 +353,8 @@ impl AttachedChat {
             .is_some_and(|at| at.elapsed() < MAX_QUIT_PRESS)
     }
 
-    /// Restores the terminal for the shell. Open questions stay open for other programs.
+    /// Restores the terminal for the shell. Questions of the session that were not answered here
+    /// can still be answered in other programs.
     fn end_screen(&mut self) {
         let Some(redirected) = self.redirected.take() else {
             return;

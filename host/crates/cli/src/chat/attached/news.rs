@@ -1,9 +1,10 @@
-//! Handles news from the holder of an attached session, and sends texts and answers to it.
+//! Handles the events and state changes that the holder of an attached session sends, and sends
+//! texts and answers to the holder.
 
 use http::StatusCode;
 use rind_lib::event::{Event, Stamped};
 use rind_lib::message::Role;
-use rind_lib::text::error_chain;
+use rind_lib::text::format_error_chain;
 use rind_serve::questions::OpenQuestion;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -16,7 +17,7 @@ use super::super::super::cluster::{
 use super::super::super::render::{DIM, one_line, style_text, warning_text};
 use super::{AttachedChat, WaitingText};
 
-/// Result of a request to the holder or to the queue.
+/// Result of a request that the chat sent to the session's holder or to the queue.
 pub(super) enum AttachedRequestResult {
     /// Result of sending the input with this id to the queue.
     Sent(String, Result<(), String>),
@@ -40,7 +41,8 @@ impl AttachedChat {
             }
             FollowedSessionUpdate::Event(event) => {
                 let is_first = std::mem::take(&mut self.is_new_log);
-                // Skip the gap event with which the event log of every new holder begins.
+                // Skip the gap event with which the event log begins in every program that takes
+                // over the session.
                 if !(is_first && event["type"] == "gap") {
                     self.handle_event(&event);
                 }
@@ -48,7 +50,8 @@ impl AttachedChat {
         }
     }
 
-    /// Withdraws all questions, because their holder has ended and accepts no answers.
+    /// Withdraws all questions from the screen, because the program that asked them has ended and
+    /// accepts no answers.
     fn withdraw_all_questions(&mut self) {
         for (_, withdraw) in self.open.drain() {
             withdraw.cancel();
@@ -69,7 +72,7 @@ impl AttachedChat {
                     withdraw.cancel();
                 }
             }
-            Some("steering-dropped") => self.restore_untaken_text(event["number"].as_u64()),
+            Some("steering-dropped") => self.show_undelivered_text(event["number"].as_u64()),
             Some("gap") => {
                 let words = "… some events came too fast to be shown";
                 self.view.say_line(style_text(DIM, words));
@@ -132,8 +135,9 @@ impl AttachedChat {
         self.waiting.retain(|own| !is_taken(own));
     }
 
-    /// Removes a waiting text that an interrupted turn did not take, and shows it to the person.
-    fn restore_untaken_text(&mut self, number: Option<u64>) {
+    /// Removes a text that waited for an interrupted turn and that the turn did not take, and shows
+    /// it to the person.
+    fn show_undelivered_text(&mut self, number: Option<u64>) {
         let is_it = |own: &WaitingText| own.steers.is_some() && own.steers == number;
         if let Some(at) = self.waiting.iter().position(is_it) {
             let text = self.waiting.remove(at).text;
@@ -165,8 +169,8 @@ impl AttachedChat {
                 () = withdraw.cancelled() => None,
             };
             if let Some(given) = given {
-                let told = session.answer(&question, &given).await;
-                let told = told.map_err(|error| error_chain(&error));
+                let told = session.send_question_answer(&question, &given).await;
+                let told = told.map_err(|error| format_error_chain(&error));
                 let _ = teller.send(AttachedRequestResult::Answered(Box::new(question), told));
             }
         });
@@ -185,7 +189,7 @@ impl AttachedChat {
             let sent = attached
                 .inbox
                 .send(&attached.session.id, &attached.class, &id, &text);
-            let sent = sent.await.map_err(|error| error_chain(&error));
+            let sent = sent.await.map_err(|error| format_error_chain(&error));
             let _ = teller.send(AttachedRequestResult::Sent(id, sent));
         });
     }
@@ -201,7 +205,7 @@ impl AttachedChat {
         let (session, teller) = (self.session.session.clone(), self.teller.clone());
         tokio::spawn(async move {
             let steered = session.steer(&text).await;
-            let steered = steered.map_err(|error| error_chain(&error));
+            let steered = steered.map_err(|error| format_error_chain(&error));
             let _ = teller.send(AttachedRequestResult::Steered(id, steered));
         });
     }
@@ -216,7 +220,7 @@ impl AttachedChat {
         let (session, teller) = (self.session.session.clone(), self.teller.clone());
         tokio::spawn(async move {
             let ended = session.interrupt().await;
-            let ended = ended.map_err(|error| error_chain(&error));
+            let ended = ended.map_err(|error| format_error_chain(&error));
             let _ = teller.send(AttachedRequestResult::Interrupted(ended));
         });
         true
@@ -265,7 +269,8 @@ impl AttachedChat {
         Some(self.waiting.remove(at).text)
     }
 
-    /// Reports an answer that the holder did not accept, and asks the question again.
+    /// Reports an answer that the program with the open session did not accept. Asks the question
+    /// again, unless that program no longer asks it.
     fn handle_answer_result(&mut self, question: OpenQuestion, told: Result<StatusCode, String>) {
         let why = match told {
             Ok(status) if status.is_success() => return,
@@ -275,7 +280,7 @@ impl AttachedChat {
             Ok(status) => format!("HTTP {status}"),
             Err(why) => why,
         };
-        let words = format!("the answer was not accepted: {why}");
+        let words = format!("your answer to the question was not accepted: {why}");
         self.view.say_line(warning_text(&words));
         // Do not ask again if the question was withdrawn, for example because the holder is gone.
         if self.open.remove(&question.id).is_some() {

@@ -37,7 +37,7 @@ fn fetch_plugin(
 ) -> anyhow::Result<ExternalPlugin> {
     // The folder is named by a hash of its contents, so a plugin that several sets share is fetched
     // and compiled once.
-    let name = SessionBlobs::bytes_blob_id(&serde_json::to_vec(&plugin.files)?);
+    let name = SessionBlobs::compute_blob_id(&serde_json::to_vec(&plugin.files)?);
     let place = folder.join(&name);
     let files = match read_verified_folder(&place, plugin) {
         Ok(files) => files,
@@ -67,7 +67,7 @@ fn read_verified_folder(place: &Path, plugin: &PluginSetPlugin) -> anyhow::Resul
     let files = held.clone().into_files();
     let is_of_set = |(names, bytes): (&Vec<String>, &Vec<u8>)| {
         let file = plugin.files.get(&names.join("/"));
-        file.is_some_and(|file| file.hash == SessionBlobs::bytes_blob_id(bytes))
+        file.is_some_and(|file| file.hash == SessionBlobs::compute_blob_id(bytes))
     };
     if files.len() != plugin.files.len() || !files.iter().all(is_of_set) {
         bail!(

@@ -20,7 +20,7 @@ pub(super) fn read_key(path: &Path) -> anyhow::Result<PluginSetKey> {
     let shown = path.display();
     let text = read_if_present(path, MAX_BYTES).with_context(|| format!("cannot read {shown}"))?;
     let Some(text) = text else {
-        bail!("there is no key {shown}; make one with `rind cluster plugins key {shown}`");
+        bail!("there is no key file {shown}; make one with `rind cluster plugins key {shown}`");
     };
     let about = path
         .metadata()
@@ -31,7 +31,8 @@ pub(super) fn read_key(path: &Path) -> anyhow::Result<PluginSetKey> {
     PluginSetKey::from_seed(&text).with_context(|| format!("read the key {shown}"))
 }
 
-/// Reads a key, or creates one if there is no file. Returns the key and whether it is new.
+/// Reads the key that signs plugin sets, or creates one if there is no file. Returns the key and
+/// whether it is new.
 pub(super) fn read_or_create_key(path: &Path) -> anyhow::Result<(PluginSetKey, bool)> {
     if path.symlink_metadata().is_ok() {
         return Ok((read_key(path)?, false));

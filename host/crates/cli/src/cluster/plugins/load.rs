@@ -14,7 +14,7 @@ use super::super::hosts::{LoadedHost, TurnHosts};
 use super::fetch::fetch_plugin_set;
 use super::seen::record_seen_set;
 
-/// Folder for the files of sets, in the data folder.
+/// Folder in the data folder for the files of plugin sets.
 const FOLDER: &str = "plugin-sets";
 
 /// Time for which turns may still begin while the servers do not answer. After that, a set that
@@ -30,20 +30,22 @@ pub(in super::super) struct PluginSetLoader {
     settings: RunSettings,
     ask: Option<u64>,
     folder: PathBuf,
-    /// Host with the plugins of this machine, for a worker without a key.
+    /// Host with the plugins of this machine, for a worker without a public key that verifies
+    /// published sets.
     local: Option<Arc<LoadedHost>>,
 }
 
-/// Reason why there is no set with which to run turns.
+/// Reason why there is no plugin set with which a turn could run.
 enum SetLoadFailure {
-    /// The servers did not answer, so the set in force may or may not have changed.
+    /// The servers did not answer, so it is unknown whether the plugin set in force has changed.
     Unanswered(NatsError),
     /// No turn may begin, for example because the set cannot be verified or loaded.
     Refused(anyhow::Error),
 }
 
 impl PluginSetLoader {
-    /// Creates the loader for workers of a class. It accepts only sets that one of `keys` signed.
+    /// Creates the loader of the plugin sets that are published for the worker class `class`. The
+    /// loader accepts only sets that one of `keys` signed.
     pub(in super::super) fn new(
         sessions: &NatsSessions,
         class: &str,
@@ -63,10 +65,11 @@ impl PluginSetLoader {
         }
     }
 
-    /// Lets turns use the plugins of this machine as long as no set is published. After that no
-    /// turn begins, because this worker has no key to load the set with its guards.
+    /// Lets turns use the plugins of this machine until a plugin set is published. After that no
+    /// turn begins, because this worker has no public key with which it could load the set and its
+    /// guards.
     #[must_use]
-    pub(in super::super) fn without_key(mut self, local: LoadedHost) -> Self {
+    pub(in super::super) fn without_set_key(mut self, local: LoadedHost) -> Self {
         self.local = Some(Arc::new(local));
         self
     }
@@ -96,7 +99,7 @@ impl PluginSetLoader {
         if let Some(local) = &self.local {
             return self.local_host_without_sets(local).await;
         }
-        let found = self.sets.find(&self.class, &self.keys).await;
+        let found = self.sets.find_set(&self.class, &self.keys).await;
         let set = match found {
             Ok(Some(set)) => set,
             Ok(None) => {
@@ -118,10 +121,10 @@ impl PluginSetLoader {
         if let Some(last) = last.filter(|last| last.has_loaded_set(&set.digest)) {
             return Ok(last.clone());
         }
-        let before = last.and_then(|last| last.set());
+        let before = last.and_then(|last| last.plugin_set());
         if before.is_some_and(|before| before.record.number < set.record.oldest) {
             hosts.stop_new_turns(&format!(
-                "no turn begins here until the set of plugins {} is loaded, which revokes the one before",
+                "this worker starts no turn until it has loaded the set of plugins {}, which revokes the previous set",
                 set.record.number
             ));
         }
@@ -138,9 +141,9 @@ impl PluginSetLoader {
         digest: &str,
         hosts: &TurnHosts,
     ) -> Option<Arc<LoadedHost>> {
-        let current = hosts.current()?;
-        let loaded = hosts.host_with_set(digest);
-        let set = match loaded.as_ref().and_then(|host| host.set()) {
+        let current = hosts.current_host()?;
+        let loaded = hosts.find_host_with_set(digest);
+        let set = match loaded.as_ref().and_then(|host| host.plugin_set()) {
             Some(set) => Some(set.clone()),
             None => {
                 let found = self
@@ -156,7 +159,7 @@ impl PluginSetLoader {
         match self.load_plugin_set(&set).await {
             Ok(host) => {
                 let host = Arc::new(host);
-                hosts.add(&host);
+                hosts.add_host(&host);
                 Some(host)
             }
             Err(error) => {
@@ -167,7 +170,8 @@ impl PluginSetLoader {
         }
     }
 
-    /// Records the number of a set before it is loaded, so that older sets are refused from now on.
+    /// Records the number of a plugin set before the set is loaded, so that older sets are refused
+    /// from then on.
     async fn record_set_number(&self, set: &SignedPluginSet) -> anyhow::Result<()> {
         let path = self
             .folder
@@ -183,7 +187,7 @@ impl PluginSetLoader {
         let given = Arc::new(given.await.context("fetch the set of plugins")??);
         let mut settings = self.settings.clone();
         settings.plugins.set = Some(given);
-        let store = SessionStore::over(Arc::new(self.sessions.clone()));
+        let store = SessionStore::with_backend(Arc::new(self.sessions.clone()));
         let run = open::build_another_host(settings, Some(store)).await?;
         LoadedHost::new(&self.sessions, &run, self.ask, Some(set))
     }
@@ -191,7 +195,7 @@ impl PluginSetLoader {
 
 /// Loads each set of plugins that comes into force and makes its host the worker's current one.
 /// Never returns.
-pub(in super::super) async fn keep_host_current(
+pub(in super::super) async fn load_new_sets_forever(
     loader: Arc<PluginSetLoader>,
     hosts: Arc<TurnHosts>,
 ) {
@@ -213,7 +217,7 @@ pub(in super::super) async fn keep_host_current(
         let text = match found {
             Ok(host) => {
                 let text = host.describe_plugins();
-                hosts.set_current(host.clone());
+                hosts.set_current_host(host.clone());
                 last = Some(host);
                 text
             }
@@ -224,14 +228,14 @@ pub(in super::super) async fn keep_host_current(
             Err(SetLoadFailure::Unanswered(error)) => {
                 tracing::debug!(%error, "turns wait for an answer about the set of plugins");
                 let text = format!(
-                    "no turn begins here: for {} s the servers have not said whether the set of plugins has changed",
+                    "this worker starts no turn: for {} s the NATS servers have not said whether the set of plugins has changed",
                     MAX_UNANSWERED.as_secs()
                 );
                 hosts.stop_new_turns(&text);
                 text
             }
             Err(SetLoadFailure::Refused(error)) => {
-                let text = format!("no turn begins here: {error:#}");
+                let text = format!("this worker starts no turn: {error:#}");
                 hosts.stop_new_turns(&text);
                 text
             }

@@ -18,7 +18,7 @@ use rind_nats::{PluginSets, check_public_key};
 
 use super::super::render;
 use super::args::NatsArgs;
-pub(super) use load::{PluginSetLoader, keep_host_current};
+pub(super) use load::{PluginSetLoader, load_new_sets_forever};
 use publish::{PublishSetArgs, describe_set_record};
 
 #[derive(Debug, Subcommand)]
@@ -70,7 +70,7 @@ impl PluginsCommand {
             } => {
                 check_keys(&plugins_key)?;
                 let sets = PluginSets::from_sessions(&nats.connect().await?);
-                let Some(set) = sets.find(&class, &plugins_key).await? else {
+                let Some(set) = sets.find_set(&class, &plugins_key).await? else {
                     anyhow::bail!("no set of plugins is published for the class {class}");
                 };
                 if json {

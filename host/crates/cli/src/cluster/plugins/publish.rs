@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::Args as ClapArgs;
 use rind_lib::grant::Trust;
-use rind_lib::plugin::load::{LoadedPlugin, PluginSet, Why};
+use rind_lib::plugin::load::{LeftOutReason, LoadedPlugin, PluginSet};
 use rind_lib::session::SessionBlobs;
 use rind_nats::{
     NextPluginSetPosition, PluginSetFile, PluginSetPlugin, PluginSetRecord, PluginSets,
@@ -50,7 +50,8 @@ pub(crate) struct PublishSetArgs {
     names: Vec<String>,
 }
 
-/// A set to publish. `contents` has the bytes of its files by hash.
+/// Plugin set that is about to be published. `contents` has the bytes of the set's files, keyed by
+/// hash.
 struct PluginSetDraft {
     plugins: Vec<PluginSetPlugin>,
     contents: BTreeMap<String, Vec<u8>>,
@@ -72,21 +73,21 @@ impl PublishSetArgs {
         let place = sets
             .next_plugin_set_position(self.class.as_deref(), &[key.public()])
             .await?;
-        let number = next_set_number(&place, self.number)?;
+        let number = choose_next_set_number(&place, self.number)?;
         let class = self.class.as_deref();
         let mut record = PluginSetRecord::new(sets.tenant(), class, number, draft.plugins.clone());
         record.settings.clone_from(&draft.settings);
         record.oldest = match (&place.last, self.revoke) {
             (None, false) => 0,
             (Some(Ok(last)), false) => last.record.oldest,
-            // A record of another key cannot be verified, nor can what it revokes, so revoke all
-            // sets before this one.
+            // The last record was signed with another key, so neither it nor the sets that it
+            // revokes can be verified. Revoke all sets before the new one.
             (Some(Err(_)), _) | (_, true) => number,
         };
         render::answer_line(describe_set_record(&record));
         if draft.n_other_rules > 0 {
             render::print_note(&format!(
-                "{} rules for tool calls are left out of the set, because a set can only deny",
+                "{} rules for tool calls are left out of the set of plugins, because the rules of a set can only deny calls",
                 draft.n_other_rules
             ));
         }
@@ -101,13 +102,13 @@ impl PublishSetArgs {
         stored.await.context("store the files")??;
         let set = sets.publish(&place, &key, record).await?;
         render::answer_line(format!(
-            "set {number} is published, signed by {}: {}",
+            "the set of plugins {number} is published, signed with the key {}; its digest is {}",
             set.key, set.digest
         ));
         Ok(())
     }
 
-    /// Collects the plugins, files, permissions and settings that are in force on this machine.
+    /// Collects the plugins that run on this machine, with their files, permissions and settings.
     async fn collect_set_draft(&self) -> anyhow::Result<PluginSetDraft> {
         let load = plugin::prepare_load(&self.plugins).await?;
         let loaded = load.load().await.context("load plugins")?;
@@ -124,7 +125,7 @@ impl PublishSetArgs {
             let read = PluginContents::read_folder(&own.folder)?;
             check_files_unchanged(own, &read)?;
             let files = read.files().iter().map(|(names, bytes)| {
-                let hash = SessionBlobs::bytes_blob_id(bytes);
+                let hash = SessionBlobs::compute_blob_id(bytes);
                 contents.insert(hash.clone(), bytes.clone());
                 let bytes = bytes.len() as u64;
                 (names.join("/"), PluginSetFile { hash, bytes })
@@ -144,13 +145,13 @@ impl PublishSetArgs {
             .find(|name| !plugins.iter().any(|own| own.name == **name));
         if let Some(unknown) = unknown {
             bail_usage!(
-                "there is no plugin `{}` here that does not come with Rind; see `rind plugin list`",
+                "no installed plugin is called `{}`, and plugins that come with Rind cannot be published; see `rind plugin list`",
                 render::printable_text(unknown)
             );
         }
         if plugins.is_empty() {
             bail_usage!(
-                "no plugins run here but those that come with Rind; install some, or name them with --plugin"
+                "all plugins that run here come with Rind, and these cannot be published; install others, or name them with --plugin"
             );
         }
         let names: Vec<&str> = plugins.iter().map(|own| own.name.as_str()).collect();
@@ -164,8 +165,8 @@ impl PublishSetArgs {
     }
 }
 
-/// Checks that each plugin to publish runs here. If one failed to load or has permissions pending,
-/// workers would run without it.
+/// Checks that each plugin to publish runs on this machine. Otherwise, if a plugin failed to load
+/// or waits for permissions, the set would lack it, and workers would run without it.
 fn require_plugins_running(
     loaded: &PluginSet,
     is_wanted: impl Fn(&str) -> bool,
@@ -173,7 +174,7 @@ fn require_plugins_running(
     let missing = loaded.left_out.iter().find(|left| {
         left.found.trust != Trust::Managed
             && is_wanted(&left.name)
-            && matches!(left.why, Why::Failed(_) | Why::Held(_))
+            && matches!(left.why, LeftOutReason::Failed(_) | LeftOutReason::Held(_))
     });
     match missing {
         None => Ok(()),
@@ -189,7 +190,11 @@ fn require_plugins_running(
 /// Checks that the plugin's files on disk are still the ones that were loaded. Skips a plugin
 /// that was not loaded from a copy in memory, as the plugins of trusted projects are.
 fn check_files_unchanged(own: &LoadedPlugin, read: &PluginContents) -> anyhow::Result<()> {
-    let Some(held) = own.held.as_ref().filter(|held| held.covers(&own.folder)) else {
+    let Some(held) = own
+        .held
+        .as_ref()
+        .filter(|held| held.is_path_inside(&own.folder))
+    else {
         return Ok(());
     };
     let changed = read.files().iter().find(|(names, bytes)| {
@@ -206,7 +211,10 @@ fn check_files_unchanged(own: &LoadedPlugin, read: &PluginContents) -> anyhow::R
     }
 }
 
-fn next_set_number(place: &NextPluginSetPosition, wanted: Option<u64>) -> anyhow::Result<u64> {
+fn choose_next_set_number(
+    place: &NextPluginSetPosition,
+    wanted: Option<u64>,
+) -> anyhow::Result<u64> {
     match (&place.last, wanted) {
         (None, wanted) => Ok(wanted.unwrap_or(1)),
         (Some(Ok(last)), wanted) => {

@@ -5,23 +5,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use rind_lib::disk::{lock_for_file, read_if_present, replace_private_file_synced};
+use rind_lib::disk::{acquire_file_lock, read_if_present, replace_private_file_synced};
 use rind_nats::SignedPluginSet;
 use serde::{Deserialize, Serialize};
 
-/// Maximum size of the file, in bytes: enough for thousands of classes.
+/// Maximum size, in bytes, of the file that stores the last seen sets: enough for thousands of
+/// classes of workers.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Last set that was seen for each scope: `tenant`, or `class` and a name.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeenPluginSets {
-    sets: BTreeMap<String, SeenPluginSet>,
+    sets: BTreeMap<String, AcceptedPluginSet>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SeenPluginSet {
+struct AcceptedPluginSet {
     number: u64,
     digest: String,
 }
@@ -37,7 +38,7 @@ pub(super) fn record_seen_set(
     set: &SignedPluginSet,
 ) -> anyhow::Result<()> {
     let shown = path.display();
-    let _lock = lock_for_file(path, || {}).with_context(|| format!("cannot write {shown}"))?;
+    let _lock = acquire_file_lock(path, || {}).with_context(|| format!("cannot write {shown}"))?;
     let text = read_if_present(path, MAX_BYTES).with_context(|| format!("cannot read {shown}"))?;
     let mut seen: SeenPluginSets = match text {
         None => SeenPluginSets::default(),
@@ -70,14 +71,16 @@ pub(super) fn record_seen_set(
             last.number
         ),
         Some(last) if last.number == number && last.digest != set.digest => bail!(
-            "two different sets have the number {number}: publish one with a greater number (--number)"
+            "two different sets of plugins were published with the number {number}: publish one of them again with a greater number (--number)"
         ),
         Some(last) if last.number == number => return Ok(()),
         _ => {}
     }
     let digest = set.digest.clone();
-    seen.sets.insert(scope, SeenPluginSet { number, digest });
-    let bytes = serde_json::to_vec_pretty(&seen).context("write the sets that were seen")?;
+    seen.sets
+        .insert(scope, AcceptedPluginSet { number, digest });
+    let bytes = serde_json::to_vec_pretty(&seen)
+        .context("convert the list of the sets of plugins seen so far to JSON")?;
     replace_private_file_synced(path, &bytes).with_context(|| format!("cannot write {shown}"))
 }
 

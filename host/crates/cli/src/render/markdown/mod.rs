@@ -19,7 +19,7 @@ use words::{StyledText, wrap_styled_text};
 
 const CODE: Style = AnsiColor::Cyan.on_default();
 
-/// Minimum width of text, in columns, after marks and indentation.
+/// Minimum width for text, in columns, after the marks and the indentation of a block.
 const MIN_COLUMNS: usize = 8;
 
 const CODE_INDENT: &str = "  ";
@@ -38,7 +38,8 @@ pub(in super::super) fn render_rows(source: &str, columns: usize) -> Vec<String>
     page.rows
 }
 
-/// Renders Markdown without colors for code, which take longer than the rest of the rendering.
+/// Renders Markdown without coloring code, because that takes longer than the rest of the
+/// rendering.
 pub(super) fn render_without_colors(source: &str, columns: usize) -> Vec<String> {
     let mut page = MarkdownRenderer {
         columns,
@@ -68,7 +69,8 @@ pub(super) fn render_code(
 
 #[derive(Default)]
 struct MarkdownIndent {
-    /// Mark in front of the first row of the block; `None` once that row was added.
+    /// Text in front of the first row of the block, such as a list marker; `None` once that row was
+    /// added.
     mark: Option<String>,
     /// Text in front of all further rows.
     rest: String,
@@ -93,7 +95,7 @@ struct MarkdownRenderer {
     is_plain: bool,
     link: String,
     table: Option<MarkdownTable>,
-    /// Whether to add a blank row before the next block.
+    /// Whether a blank row must separate the next block from the rows before it.
     is_apart: bool,
 }
 
@@ -112,7 +114,7 @@ impl MarkdownRenderer {
             Event::Start(tag) => self.start_tag(tag),
             Event::End(tag) => self.end_tag(tag),
             Event::Text(text) => match self.code.clone() {
-                Some(language) => self.code_rows(&language, &text),
+                Some(language) => self.render_code_rows(&language, &text),
                 None => self.add_text(self.style(), &text),
             },
             // Keep the backticks, so that code is recognizable without colors.
@@ -153,7 +155,8 @@ impl MarkdownRenderer {
                     CodeBlockKind::Fenced(language) => language.to_string(),
                     CodeBlockKind::Indented => String::new(),
                 };
-                // The first code block of a source may continue the block of the previous part.
+                // The first code block of this source may continue the code block at the end of the
+                // part that was rendered before.
                 let goes_on = !std::mem::replace(&mut self.has_code, true) && self.colors.is_some();
                 if !goes_on && !self.is_plain {
                     self.colors = CodeHighlighter::for_language(&language);
@@ -253,7 +256,7 @@ impl MarkdownRenderer {
             }
             TagEnd::Table => {
                 let table = self.table.take().unwrap_or_default();
-                for row in table.layout_rows(self.columns_left()) {
+                for row in table.layout_rows(self.count_columns_left()) {
                     self.add_row(row);
                 }
                 self.is_apart = true;
@@ -297,13 +300,13 @@ impl MarkdownRenderer {
         if line.iter().all(|part| part.text.trim().is_empty()) {
             return;
         }
-        for row in wrap_styled_text(&line, self.columns_left()) {
+        for row in wrap_styled_text(&line, self.count_columns_left()) {
             self.add_row(row);
         }
     }
 
     /// Returns the number of columns left after the indentation.
-    fn columns_left(&self) -> usize {
+    fn count_columns_left(&self) -> usize {
         let indents = self.indents.iter().map(|indent| match &indent.mark {
             Some(mark) => mark.width(),
             None => bare_text(&indent.rest).width(),
@@ -321,7 +324,7 @@ impl MarkdownRenderer {
         self.rows.push(row.trim_end().to_owned());
     }
 
-    fn code_rows(&mut self, language: &str, text: &str) {
+    fn render_code_rows(&mut self, language: &str, text: &str) {
         for line in text.trim_end_matches('\n').split('\n') {
             let style = match (language, line.as_bytes().first()) {
                 ("diff" | "patch", Some(b'+')) => GOOD,
@@ -339,7 +342,7 @@ impl MarkdownRenderer {
             }
             // Break the line here: the terminal would continue it at the first column, outside of
             // the block.
-            let room = self.columns_left().saturating_sub(CODE_INDENT.len());
+            let room = self.count_columns_left().saturating_sub(CODE_INDENT.len());
             let mut indent = CODE_INDENT.to_owned();
             for row in break_styled_line(&styled, room, CODE_HANG.len()) {
                 self.add_row(format!("{indent}{row}"));

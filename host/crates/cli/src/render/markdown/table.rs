@@ -24,7 +24,7 @@ type Cell = Vec<StyledText>;
 #[derive(Default)]
 pub(super) struct MarkdownTable {
     alignments: Vec<Alignment>,
-    /// Header row, followed by the body rows.
+    /// Header row of the table, followed by its body rows.
     rows: Vec<Vec<Cell>>,
 }
 
@@ -44,20 +44,20 @@ impl MarkdownTable {
         }
     }
 
-    /// Returns the lines of the table for a screen that is `room` columns wide.
+    /// Lays out the table for a screen that is `room` columns wide, and returns the rows.
     pub(super) fn layout_rows(mut self, room: usize) -> Vec<String> {
         for part in self.rows.iter_mut().take(1).flatten().flatten() {
             part.style = part.style.bold();
         }
-        match self.column_widths(room) {
+        match self.compute_column_widths(room) {
             Some(widths) => self.layout_in_columns(&widths),
             None => self.layout_list(room),
         }
     }
 
-    /// Returns the widths of the columns; `None` if the longest words do not fit, even broken at
-    /// [`MAX_WORD`].
-    fn column_widths(&self, room: usize) -> Option<Vec<usize>> {
+    /// Returns the widths of the columns of a table that is at most `room` characters wide; `None`
+    /// if the longest words do not fit, even when they are broken at [`MAX_WORD`].
+    fn compute_column_widths(&self, room: usize) -> Option<Vec<usize>> {
         let n_columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let room = room.checked_sub(BETWEEN * n_columns.saturating_sub(1))?;
         let widest = |at: usize, measure: fn(&[StyledText]) -> usize| {

@@ -10,7 +10,7 @@ fn plain(source: &str, columns: usize) -> Vec<String> {
 }
 
 #[test]
-fn blocks_are_laid_out_in_rows() {
+fn markdown_blocks_are_rendered_as_terminal_rows() {
     let source = "# Title\n\nSome *plain* words that go on with `code`.\n\n1. one\n2. two\n   - in\n\n> said\n\n```rust\nfn main() {\n\n}\n```\n\nend [here](http://a.b)\n";
     assert_eq!(
         plain(source, 24),

@@ -14,7 +14,7 @@ use super::super::style_text;
 pub(super) struct StyledText {
     pub(super) style: Style,
     pub(super) text: String,
-    /// Whether the text is an address to link to.
+    /// Whether the text is a URL that is shown as a link.
     pub(super) is_link: bool,
 }
 
@@ -30,7 +30,7 @@ impl StyledText {
 
     /// Returns `part`, a piece of the text, in its style; if the text is an address, the piece is a
     /// hyperlink to the complete address.
-    fn render_part(&self, part: &str) -> String {
+    fn render_text_part(&self, part: &str) -> String {
         let styled = style_text(self.style, part);
         match self.is_link && !part.is_empty() {
             true => format!("\x1b]8;;{}\x1b\\{styled}\x1b]8;;\x1b\\", self.text),
@@ -134,13 +134,13 @@ impl TextRows {
         for letter in word.graphemes(true) {
             let wide = letter.width();
             if self.width + width + wide > self.columns && wide > 0 {
-                self.push_text(&of.render_part(&part), width);
+                self.push_text(&of.render_text_part(&part), width);
                 self.begin_row();
                 (part, width) = (String::new(), 0);
             }
             part.push_str(letter);
             width += wide;
         }
-        self.push_text(&of.render_part(&part), width);
+        self.push_text(&of.render_text_part(&part), width);
     }
 }

@@ -1,4 +1,5 @@
-//! Traces tool calls and subagents, under which other lines are nested.
+//! Renders tool calls and subagents in the trace. The lines of what happens within them are
+//! indented below them.
 
 use super::super::row::{LongTextMode, TableRow};
 use super::super::steps::{self, CallOutcomeText};
@@ -49,7 +50,8 @@ impl TraceRenderer {
         }
     }
 
-    /// Prints the first line of a part, and opens the part for nested lines.
+    /// Prints the line about the beginning of a part of the turn, and opens the part, so that the
+    /// lines of its events are nested below it.
     fn begin_scope(
         &mut self,
         stamped: &Stamped,
@@ -84,7 +86,7 @@ impl TraceRenderer {
                 ..
             } => {
                 let (part, level) = self.event_scope_and_level(stamped);
-                self.flush_fold();
+                self.flush_folded_hooks();
                 let text = result.content.text();
                 let refused_by = refused_by.as_deref();
                 let end =
@@ -99,16 +101,18 @@ impl TraceRenderer {
                 };
                 let why = self.shorten_text(end.why);
                 match self.calls.remove(&part) {
-                    // A parallel call may have printed lines since: repeat the name of the call in
-                    // its end line, which saves a header line.
+                    // A parallel call may have printed lines since this call began: name the call
+                    // in its end line, so that no separate header line is needed.
                     Some(call) if !self.scopes.is_open(&part) => {
                         let name = format!("{} {}: ", call.name, self.format_arguments(&call));
-                        let row = row.then_text(DIM, &name).add_text(end.style, &end.what);
+                        let row = row
+                            .append_styled_text(DIM, &name)
+                            .add_text(end.style, &end.what);
                         let rows = row.with_trailing_text(DIM, &why, long);
                         self.add_rows_below(&TurnPart::Agent(stamped.agent.clone()), rows);
                     }
                     _ => {
-                        let row = row.then_text(end.style, &end.what);
+                        let row = row.append_styled_text(end.style, &end.what);
                         self.add_rows_below(&part, row.with_trailing_text(DIM, &why, long));
                     }
                 }
@@ -124,7 +128,7 @@ impl TraceRenderer {
             } => {
                 let part = TurnPart::Agent(subagent.as_str().into());
                 let level = self.scopes.scope_level(&part);
-                let level = level.unwrap_or(self.level(&stamped.agent)) + 1;
+                let level = level.unwrap_or(self.nesting_level(&stamped.agent)) + 1;
                 let work = steps::describe_subagent_work(*n_steps, usage.total(), *cost_usd);
                 let what = format!("└ {subagent}, {work}, ");
                 let (style, word) = steps::subagent_state_style(*state);

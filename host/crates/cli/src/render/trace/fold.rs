@@ -17,13 +17,14 @@ pub(super) struct FoldedHookLine {
 }
 
 impl FoldedHookLine {
-    /// Whether a record is folded into the common line: the hook passed, or was not called.
+    /// Whether the hook of this record gets no line of its own but is counted in a line for several
+    /// hooks, because it neither objected nor changed anything, or was not called.
     pub(super) fn can_fold_hook_line(record: &TraceRecord) -> bool {
         matches!(record.outcome, TraceOutcome::Pass | TraceOutcome::Dropped)
     }
 
-    /// Whether the collected hooks belong to another scope or level, so that their line must be
-    /// printed before a hook of this scope is added.
+    /// Whether the collected hooks belong to another part of the turn or another level, so that
+    /// their line must be printed before a hook of this part is added.
     pub(super) fn belongs_to_other_scope(&self, scope: &TurnPart, level: usize) -> bool {
         let place = self.place.as_ref();
         place.is_some_and(|(own, at)| own != scope || *at != level)
@@ -42,7 +43,7 @@ impl FoldedHookLine {
         }
     }
 
-    pub(super) fn take_line(&mut self) -> Option<(TurnPart, String)> {
+    pub(super) fn take_folded_line(&mut self) -> Option<(TurnPart, String)> {
         let fold = std::mem::take(self);
         let (scope, level) = fold.place?;
         let row = TableRow::at_level(level);
@@ -55,7 +56,7 @@ impl FoldedHookLine {
             said.push(format!("{} out this turn", fold.n_left_out));
         }
         let took = hook_duration_text(fold.n_passed > 0, fold.micros);
-        let row = row.add_text(DIM, &points).with_time(&took);
+        let row = row.add_text(DIM, &points).with_duration(&took);
         Some((scope, row.add_text(DIM, &said.join(", ")).into_line()))
     }
 }

@@ -21,7 +21,7 @@ impl TraceRenderer {
         } else {
             TableRow::at_level(level).with_trailing_text(DIM, &text, LongTextMode::Cut)
         };
-        self.add_rows_beside_fold(&part, level, rows);
+        self.add_rows_before_fold(&part, level, rows);
     }
 
     pub(super) fn trace_other_event(&mut self, stamped: &Stamped) {
@@ -67,7 +67,7 @@ impl TraceRenderer {
             Event::Injected { plugin, text, .. } => {
                 let row = row
                     .add_text(PLUGIN, plugin)
-                    .then_text(DIM, "told the model:");
+                    .append_styled_text(DIM, "told the model:");
                 row.with_trailing_text(DIM, text, self.long_text_mode())
             }
             Event::Error { place, message } => {
@@ -79,6 +79,6 @@ impl TraceRenderer {
                 None => return,
             },
         };
-        self.add_rows_beside_fold(&part, level, rows);
+        self.add_rows_before_fold(&part, level, rows);
     }
 }

@@ -29,14 +29,14 @@ pub(super) use totals::TraceTotals;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(in super::super) enum TraceDetail {
-    /// Hooks that had an effect; the others are folded into common lines.
+    /// Hooks that had an effect have a line each; consecutive hooks without an effect share a line.
     Short,
     /// Every hook on its own line, and complete texts.
     Full,
 }
 
 #[derive(Default)]
-struct AgentProgress {
+struct AgentTraceState {
     level: usize,
     is_in_step: bool,
     /// Whether a compaction or archival has begun, below which further lines are nested.
@@ -52,7 +52,7 @@ pub(super) struct TraceRenderer {
     /// trace omits it.
     is_shown: bool,
     scopes: TraceScopes,
-    agents: HashMap<Arc<str>, AgentProgress>,
+    agents: HashMap<Arc<str>, AgentTraceState>,
     /// Running tool calls as they were proposed, before hooks changed the arguments.
     calls: HashMap<TurnPart, ToolCall>,
     /// Start events of the requests that have no answer yet.
@@ -60,8 +60,8 @@ pub(super) struct TraceRenderer {
     fold: FoldedHookLine,
     /// Accesses to files, network or host by hooks whose record has not arrived yet.
     accesses: Vec<(TurnPart, AccessRecord)>,
-    /// Plugin of the latest hook, and the part in which that hook ran. A notice arrives after the
-    /// hook's record, so a notice of the same plugin is shown in that part.
+    /// Plugin of the hook that ran last, and the part of the turn in which it ran. A notice of a
+    /// hook arrives after the hook's record, so a notice of the same plugin is shown in that part.
     last: Option<(Arc<str>, TurnPart)>,
     lines: Vec<String>,
 }
@@ -89,7 +89,7 @@ impl TraceRenderer {
             Event::StepStart { step } => self.trace_step_start(stamped, *step),
             Event::TextDelta { .. } => self.is_shown |= self.is_live && stamped.is_main(),
             Event::StepEnd { .. } => {
-                self.flush_fold();
+                self.flush_folded_hooks();
                 self.progress(&stamped.agent).is_in_step = false;
             }
             Event::RequestStart { by, .. } => self.trace_request_start(stamped, by.as_deref()),
@@ -116,7 +116,8 @@ impl TraceRenderer {
                 name,
                 value,
             } if self.is_full => {
-                let row = TableRow::at_level(self.level(&stamped.agent)).add_text(PLUGIN, plugin);
+                let row =
+                    TableRow::at_level(self.nesting_level(&stamped.agent)).add_text(PLUGIN, plugin);
                 let rows =
                     row.with_trailing_text(DIM, &format!("{name} = {value}"), LongTextMode::Wrap);
                 self.add_rows(stamped, rows);
@@ -128,7 +129,7 @@ impl TraceRenderer {
 
     /// Returns the remaining lines, after the last event.
     pub(super) fn finish(&mut self) -> Vec<String> {
-        self.flush_fold();
+        self.flush_folded_hooks();
         std::mem::take(&mut self.lines)
     }
 
@@ -140,7 +141,7 @@ impl TraceRenderer {
         }
     }
 
-    /// Joins a text into one line, and shortens it unless the trace shows complete texts.
+    /// Joins the lines of a text, and shortens the result unless the trace shows complete texts.
     fn shorten_text(&self, text: &str) -> String {
         let width = match self.is_full {
             true => usize::MAX,
@@ -149,11 +150,11 @@ impl TraceRenderer {
         super::one_line(text, width)
     }
 
-    fn progress(&mut self, agent: &Arc<str>) -> &mut AgentProgress {
+    fn progress(&mut self, agent: &Arc<str>) -> &mut AgentTraceState {
         self.agents.entry(agent.clone()).or_default()
     }
 
-    fn level(&self, agent: &Arc<str>) -> usize {
+    fn nesting_level(&self, agent: &Arc<str>) -> usize {
         self.agents.get(agent).map_or(1, |progress| {
             let (is_in_step, is_compacting) = (progress.is_in_step, progress.is_compacting);
             progress.level + 1 + usize::from(is_in_step) + usize::from(is_compacting)
@@ -162,13 +163,14 @@ impl TraceRenderer {
 
     /// Returns the part that an event belongs to, and the nesting level of the lines in that part.
     fn event_scope_and_level(&self, stamped: &Stamped) -> (TurnPart, usize) {
-        let part = TurnPart::part_above(stamped, |part| self.scopes.scope_level(part).is_some());
+        let part =
+            TurnPart::enclosing_part(stamped, |part| self.scopes.scope_level(part).is_some());
         self.inner_scope_and_level(part.unwrap_or_else(|| TurnPart::Agent(stamped.agent.clone())))
     }
 
     fn inner_scope_and_level(&self, part: TurnPart) -> (TurnPart, usize) {
         let level = match &part {
-            TurnPart::Agent(agent) => self.level(agent),
+            TurnPart::Agent(agent) => self.nesting_level(agent),
             part => self.scopes.scope_level(part).map_or(0, |level| level + 1),
         };
         (part, level)
@@ -180,24 +182,24 @@ impl TraceRenderer {
     }
 
     fn add_rows_below(&mut self, part: &TurnPart, rows: Vec<String>) {
-        self.flush_fold();
+        self.flush_folded_hooks();
         self.lines.extend(self.scopes.move_to_part(part));
         self.lines.extend(rows);
     }
 
-    /// Adds rows to `part`. If the hooks collected in `fold` have the same part and level, their
-    /// common line is printed after the rows, so that hooks that follow can still be folded into
-    /// it.
-    fn add_rows_beside_fold(&mut self, part: &TurnPart, level: usize, rows: Vec<String>) {
+    /// Adds rows to `part`. If the hooks that are collected in `fold` have the same part and level,
+    /// their common line is printed after the rows, so that later hooks can still be added to this
+    /// line.
+    fn add_rows_before_fold(&mut self, part: &TurnPart, level: usize, rows: Vec<String>) {
         if self.fold.belongs_to_other_scope(part, level) {
-            self.flush_fold();
+            self.flush_folded_hooks();
         }
         self.lines.extend(self.scopes.move_to_part(part));
         self.lines.extend(rows);
     }
 
-    fn flush_fold(&mut self) {
-        if let Some((part, line)) = self.fold.take_line() {
+    fn flush_folded_hooks(&mut self) {
+        if let Some((part, line)) = self.fold.take_folded_line() {
             self.lines.extend(self.scopes.move_to_part(&part));
             self.lines.push(line);
         }
@@ -207,8 +209,8 @@ impl TraceRenderer {
         self.is_shown &= !stamped.is_main();
         let progress = self.progress(&stamped.agent);
         (progress.is_in_step, progress.is_compacting) = (false, false);
-        let row =
-            TableRow::at_level(self.level(&stamped.agent)).add_text(BOLD, &format!("step {step}"));
+        let row = TableRow::at_level(self.nesting_level(&stamped.agent))
+            .add_text(BOLD, &format!("step {step}"));
         self.add_rows(stamped, vec![row.into_line()]);
         self.progress(&stamped.agent).is_in_step = true;
     }
@@ -221,7 +223,7 @@ impl TraceRenderer {
         for (part, record) in over {
             self.trace_access(part, &record);
         }
-        self.flush_fold();
+        self.flush_folded_hooks();
         let progress = self.progress(&stamped.agent);
         (progress.is_in_step, progress.is_compacting) = (false, false);
     }

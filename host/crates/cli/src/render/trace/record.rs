@@ -10,7 +10,7 @@ use rind_lib::point::trace::{AccessOutcome, AccessRecord, Reached, TraceOutcome,
 
 /// Returns the rows of one hook: point, plugin, time, effect. The reason of a failure or refusal is
 /// never truncated.
-fn hook_rows(record: &TraceRecord, level: usize, long: LongTextMode) -> Vec<String> {
+fn format_hook_rows(record: &TraceRecord, level: usize, long: LongTextMode) -> Vec<String> {
     let (style, word) = hook_outcome_style(record.outcome);
     let took = hook_duration_text(record.was_hook_called(), record.micros);
     let row = TableRow::at_level(level)
@@ -18,12 +18,12 @@ fn hook_rows(record: &TraceRecord, level: usize, long: LongTextMode) -> Vec<Stri
         .pad_to_plugin_column();
     let row = row
         .add_text(PLUGIN, &record.plugin)
-        .with_time(&took)
+        .with_duration(&took)
         .add_text(style, word);
     let row = if record.changed.is_empty() {
         row
     } else {
-        row.then_text(DIM, &record.changed.join(", "))
+        row.append_styled_text(DIM, &record.changed.join(", "))
     };
     let is_loud = matches!(
         record.outcome,
@@ -43,7 +43,7 @@ fn hook_rows(record: &TraceRecord, level: usize, long: LongTextMode) -> Vec<Stri
 
 /// Returns the rows of one access to files, network or host outside the sandbox. `is_named` adds
 /// the plugin's name, for when the line above lacks it.
-fn access_rows(
+fn render_access_rows(
     record: &AccessRecord,
     level: usize,
     is_named: bool,
@@ -63,11 +63,11 @@ fn access_rows(
     };
     let mut row = TableRow::at_level(level).add_text(DIM, "→");
     if is_named {
-        row = row.then_text(PLUGIN, &record.plugin);
+        row = row.append_styled_text(PLUGIN, &record.plugin);
     }
     row = row
-        .then_text(DIM, what)
-        .then_text(style, &one_line(&record.target, 70));
+        .append_styled_text(DIM, what)
+        .append_styled_text(style, &one_line(&record.target, 70));
     if word.is_empty() {
         return vec![row.into_line()];
     }
@@ -77,7 +77,7 @@ fn access_rows(
     } else {
         LongTextMode::Wrap
     };
-    row.then_text(style, word)
+    row.append_styled_text(style, word)
         .with_trailing_text(DIM, reason, long)
 }
 
@@ -99,28 +99,28 @@ impl TraceRenderer {
         self.last = Some((record.plugin.clone(), part.clone()));
         if own.is_empty() && FoldedHookLine::can_fold_hook_line(record) && !self.is_full {
             if self.fold.belongs_to_other_scope(&part, level) {
-                self.flush_fold();
+                self.flush_folded_hooks();
             }
             self.fold.add_record(part, level, record);
             return;
         }
         let long = self.long_text_mode();
-        let mut rows = hook_rows(record, level, long);
-        let shown = own.iter().filter(|(_, reach)| self.is_news(reach));
-        rows.extend(shown.flat_map(|(_, reach)| access_rows(reach, level + 1, false, long)));
-        self.add_rows_beside_fold(&part, level, rows);
+        let mut rows = format_hook_rows(record, level, long);
+        let shown = own.iter().filter(|(_, reach)| self.shows_access(reach));
+        rows.extend(shown.flat_map(|(_, reach)| render_access_rows(reach, level + 1, false, long)));
+        self.add_rows_before_fold(&part, level, rows);
     }
 
-    fn is_news(&self, record: &AccessRecord) -> bool {
-        self.is_full || record.is_news()
+    fn shows_access(&self, record: &AccessRecord) -> bool {
+        self.is_full || record.is_only_report_of_access()
     }
 
     pub(super) fn trace_access(&mut self, part: TurnPart, record: &AccessRecord) {
-        if self.is_news(record) {
+        if self.shows_access(record) {
             let (part, level) = self.inner_scope_and_level(part);
             self.add_rows_below(
                 &part,
-                access_rows(record, level, true, self.long_text_mode()),
+                render_access_rows(record, level, true, self.long_text_mode()),
             );
         }
     }

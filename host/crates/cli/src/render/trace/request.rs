@@ -10,9 +10,9 @@ use rind_lib::message::{Finish, Usage};
 
 impl TraceRenderer {
     pub(super) fn trace_request_start(&mut self, stamped: &Stamped, by: Option<&str>) {
-        self.flush_fold();
+        self.flush_folded_hooks();
         let progress = self.progress(&stamped.agent);
-        // The first request of a step that no plugin sent shows that compaction is over.
+        // A request that a step sends, and not a plugin, shows that compaction is over.
         progress.is_compacting &= by.is_some() || !progress.is_in_step;
         if let Some(request) = TurnPart::part_begun_by_event(stamped) {
             self.requests.insert(request, stamped.clone());
@@ -47,7 +47,7 @@ impl TraceRenderer {
         };
         let rows = match error {
             Some(why) => row
-                .with_time("–")
+                .with_duration("–")
                 .add_text(BAD, "failed")
                 .with_trailing_text(DIM, why, LongTextMode::Wrap),
             None => {
@@ -57,7 +57,7 @@ impl TraceRenderer {
                     _ => (DIM, ""),
                 };
                 let row = row
-                    .with_time(&format_millis(*latency_ms))
+                    .with_duration(&format_millis(*latency_ms))
                     .add_text(DIM, &format_usage_tokens(usage));
                 vec![row.add_text(style, how).into_line()]
             }
@@ -66,12 +66,12 @@ impl TraceRenderer {
     }
 
     pub(super) fn trace_compaction(&mut self, stamped: &Stamped) {
-        let row = TableRow::at_level(self.level(&stamped.agent));
+        let row = TableRow::at_level(self.nesting_level(&stamped.agent));
         let n_messages = |messages: &u32| format_count(u64::from(*messages), "message");
         let rows = match &stamped.event {
             Event::CompactStart { messages, tokens } => {
                 let what = format!(
-                    "≡ making {} shorter, the request would have {tokens} tokens",
+                    "≡ shortening {}, because the request would have {tokens} tokens",
                     n_messages(messages)
                 );
                 row.with_trailing_text(DIM, &what, LongTextMode::Cut)
@@ -80,7 +80,7 @@ impl TraceRenderer {
                 messages, reason, ..
             } => {
                 let n = n_messages(messages);
-                let what = format!("≡ archiving an earlier turn of {n}: {reason}");
+                let what = format!("≡ archiving an earlier turn with {n}: {reason}");
                 row.with_trailing_text(DIM, &what, LongTextMode::Cut)
             }
             event => match steps::describe_compaction_result(event) {

@@ -13,13 +13,15 @@ use rind_lib::event::TurnPart;
 struct PrintedScope {
     parent: Option<TurnPart>,
     level: usize,
-    /// Name in the header that is printed when lines of the part resume.
+    /// Name of the part in the header that is printed when lines about the part follow lines about
+    /// another part.
     name: String,
 }
 
 pub(super) struct TraceScopes {
     known: HashMap<TurnPart, PrintedScope>,
-    /// Part of the last printed line and the parts around it, outermost first.
+    /// Part of the turn to which the last printed line belongs, preceded by the parts that contain
+    /// it, outermost first.
     path: Vec<TurnPart>,
 }
 
@@ -34,7 +36,8 @@ impl Default for TraceScopes {
 }
 
 impl TraceScopes {
-    /// Returns the level of the part's first line; `None` if no line of the part was printed.
+    /// Returns the indentation level of the first line of a part of the turn, an agent or a tool
+    /// call; `None` if no line of the part was printed.
     pub(super) fn scope_level(&self, part: &TurnPart) -> Option<usize> {
         self.known.get(part).map(|known| known.level)
     }
@@ -60,7 +63,8 @@ impl TraceScopes {
         self.known.insert(part, known);
     }
 
-    /// Makes `part` the part of the next line. Returns the headers to print before that line.
+    /// Records that the next line belongs to the part `part` of the turn. Returns the headers to
+    /// print before that line.
     pub(super) fn move_to_part(&mut self, part: &TurnPart) -> Vec<String> {
         if let Some(at) = self.path.iter().position(|open| open == part) {
             self.path.truncate(at + 1);
@@ -71,7 +75,7 @@ impl TraceScopes {
         };
         let line = TableRow::at_level(known.level)
             .add_text(DIM, "…")
-            .then_text(DIM, &known.name);
+            .append_styled_text(DIM, &known.name);
         let mut lines = match known.parent.clone() {
             Some(parent) => self.move_to_part(&parent),
             None => Vec::new(),

@@ -165,7 +165,8 @@ fn accesses_are_listed_below_the_hook_or_tool_that_made_them() {
             "      post-tool guard 12.0 µs pass",
             "        → network GET https://three",
             "      └ 1 B in 1 line, 5 ms",
-            // This hook was cancelled, so it left an access but no record.
+            // This hook was cancelled, so the trace shows its network access but no line for the
+            // hook.
             "    → guard network GET https://four",
         ]
     );
@@ -208,7 +209,7 @@ fn arguments_that_a_hook_changed_are_shown() {
 }
 
 #[test]
-fn hooks_that_were_left_out_are_counted_and_those_that_refuse_are_named() {
+fn hooks_whose_outcome_was_dropped_are_counted_and_refusing_hooks_are_named() {
     let mut turn = Turn::new(TraceDetail::Short);
     turn.shown();
     turn.hook("pre-reason", TraceOutcome::Pass, None);

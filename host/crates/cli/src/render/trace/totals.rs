@@ -37,7 +37,7 @@ impl TraceTotals {
     }
 
     /// Returns a summary such as `41 hook calls of 9 plugins in 3 ms`, if a hook was called.
-    pub(in super::super) fn summary_text(&self) -> Option<String> {
+    pub(in super::super) fn format_summary(&self) -> Option<String> {
         let n_calls: u64 = self.0.values().map(|sum| sum.n_calls).sum();
         let mut plugins: Vec<&str> = self.0.keys().map(|(plugin, _)| &**plugin).collect();
         plugins.dedup();
@@ -58,7 +58,7 @@ impl TraceTotals {
     /// Returns the lines after a trace: the total of all hooks, the slowest ones, and the failed
     /// ones.
     pub(in super::super) fn total_lines(&self, turn_ms: u64) -> Vec<String> {
-        let Some(short) = self.summary_text() else {
+        let Some(short) = self.format_summary() else {
             return Vec::new();
         };
         let share = match turn_ms {
@@ -89,7 +89,7 @@ impl TraceTotals {
                 .pad_to_plugin_column()
                 .add_text(PLUGIN, plugin);
             lines.push(
-                row.with_time(&format_duration(sum.micros))
+                row.with_duration(&format_duration(sum.micros))
                     .add_text(DIM, &often)
                     .into_line(),
             );
@@ -101,7 +101,7 @@ impl TraceTotals {
                     .add_text(DIM, point)
                     .pad_to_plugin_column()
                     .add_text(PLUGIN, plugin);
-                lines.push(row.with_time("").add_text(BAD, &what).into_line());
+                lines.push(row.with_duration("").add_text(BAD, &what).into_line());
             }
         }
         lines

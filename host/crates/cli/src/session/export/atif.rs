@@ -14,7 +14,7 @@ use rind_lib::secret::mask_secrets_in_json;
 use rind_lib::session::{CallView, Item, SessionView, TurnView};
 use serde_json::{Map, Value, json};
 
-/// Version of the format: the first that nests trajectories of subagents.
+/// Version of the ATIF format that is written: the first that nests trajectories of subagents.
 const VERSION: &str = "ATIF-v1.7";
 
 /// Returns the trajectory of the first view, with the trajectories of the other views nested in it;
@@ -26,8 +26,8 @@ pub(super) fn build_trajectory(views: &[SessionView]) -> Option<Value> {
     Some(whole)
 }
 
-/// Creates the trajectory of a view, without masking. `all` contains the views below it, and may
-/// contain others.
+/// Creates the trajectory of a session's view, without masking secrets. `all` contains the views of
+/// the session's subagents, and may contain other views.
 fn build_unmasked_trajectory(view: &SessionView, all: &[SessionView]) -> Option<Value> {
     let direct = all
         .iter()
@@ -247,7 +247,7 @@ impl<'a> TrajectorySteps<'a> {
             if call.is_error {
                 result["extra"] = json!({ "is_error": true });
             }
-            push_result(step, result);
+            push_tool_result(step, result);
         }
     }
 
@@ -278,7 +278,7 @@ impl<'a> TrajectorySteps<'a> {
         if is_known {
             result["subagent_trajectory_ref"] = json!([{ "trajectory_id": id }]);
         }
-        push_result(step, result);
+        push_tool_result(step, result);
     }
 }
 
@@ -289,7 +289,7 @@ fn push_to_list(step: &mut Map<String, Value>, list: &str, entry: Value) {
     }
 }
 
-fn push_result(step: &mut Map<String, Value>, result: Value) {
+fn push_tool_result(step: &mut Map<String, Value>, result: Value) {
     let observation = step
         .entry("observation")
         .or_insert_with(|| json!({ "results": [] }));

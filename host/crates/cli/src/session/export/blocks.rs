@@ -30,9 +30,9 @@ pub(super) enum ExportBlock {
     Blob {
         /// Reference to the data.
         blob: Blob,
-        /// Description for readers who cannot see the image.
+        /// Description of the image for readers who cannot see it.
         words: String,
-        /// Whether the text before the blob already contains this description.
+        /// Whether the text before the data already contains `words`.
         is_in_text: bool,
     },
 }
@@ -42,7 +42,7 @@ fn mask_and_escape(text: &str) -> String {
     printable_text(&SecretScanner::shared().masked(text))
 }
 
-fn line(text: &str) -> String {
+fn one_line_text(text: &str) -> String {
     one_line(&mask_and_escape(text), 4 * WIDTH)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn page_title(views: &[SessionView]) -> String {
     };
     let text = given.or_else(first).unwrap_or_default();
     match text.trim().is_empty() {
-        true => view.map(|view| line(&view.id)).unwrap_or_default(),
+        true => view.map(|view| one_line_text(&view.id)).unwrap_or_default(),
         false => one_line(&mask_and_escape(&text), 120),
     }
 }
@@ -65,13 +65,17 @@ pub(super) fn page_title(views: &[SessionView]) -> String {
 pub(super) fn session_blocks(view: &SessionView) -> Vec<ExportBlock> {
     let mut facts = vec![
         format!("began {}", format_time(view.created)),
-        format!("folder {}", line(&view.workspace)),
-        format!("model {}/{}", line(&view.provider), line(&view.model)),
+        format!("folder {}", one_line_text(&view.workspace)),
+        format!(
+            "model {}/{}",
+            one_line_text(&view.provider),
+            one_line_text(&view.model)
+        ),
     ];
     let from = view.forked_from.iter();
-    facts.extend(from.map(|id| format!("forked from {}", line(id))));
-    facts.extend(view.notices.iter().map(|notice| line(notice)));
-    let mut blocks = vec![ExportBlock::Session(line(&view.id), facts)];
+    facts.extend(from.map(|id| format!("forked from {}", one_line_text(id))));
+    facts.extend(view.notices.iter().map(|notice| one_line_text(notice)));
+    let mut blocks = vec![ExportBlock::Session(one_line_text(&view.id), facts)];
     for turn in &view.turns {
         add_turn_blocks(turn, &mut blocks);
     }
@@ -82,7 +86,7 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
     if turn.turn > 0 || turn.started > 0 {
         blocks.push(ExportBlock::Turn(
             format!("Turn {}", turn.turn),
-            line(&describe_turn_facts(turn)),
+            one_line_text(&describe_turn_facts(turn)),
         ));
         blocks.push(ExportBlock::Text(
             "Input".to_owned(),
@@ -111,7 +115,7 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
                     Role::Assistant => "Assistant",
                     Role::Tool => "Tool",
                 };
-                let by = by.as_deref().map(|by| format!(" ({})", line(by)));
+                let by = by.as_deref().map(|by| format!(" ({})", one_line_text(by)));
                 let who = format!("{who}{}", by.unwrap_or_default());
                 let reasoning = reasoning.iter().map(|text| mask_and_escape(text));
                 blocks
@@ -122,7 +126,7 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
                 add_blob_blocks(attachments, false, blocks);
             }
             Item::Call(own) => add_call_blocks(own, blocks),
-            Item::Decision(decision) => blocks.push(ExportBlock::Line(line(&bare_text(
+            Item::Decision(decision) => blocks.push(ExportBlock::Line(one_line_text(&bare_text(
                 &describe_decision(decision),
             )))),
             Item::Step { .. } => {}
@@ -134,7 +138,7 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
                 state,
                 ..
             } => {
-                let agent = line(agent);
+                let agent = one_line_text(agent);
                 blocks.push(ExportBlock::Text(
                     format!("Task of subagent {agent}"),
                     mask_and_escape(task),
@@ -154,21 +158,21 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
             } => {
                 let holder = holder
                     .as_deref()
-                    .map(|id| format!("[archived: {}] ", line(id)));
+                    .map(|id| format!("[archived: {}] ", one_line_text(id)));
                 let what = format!(
                     "{}{} replaced ({})",
                     holder.unwrap_or_default(),
                     format_count(*removed as u64, "message"),
-                    line(reason)
+                    one_line_text(reason)
                 );
                 blocks.push(ExportBlock::Text(what, mask_and_escape(summary)));
             }
             Item::Prompt { parts } => {
-                let keys: Vec<String> = parts.iter().map(|part| line(&part.key)).collect();
+                let keys: Vec<String> = parts.iter().map(|part| one_line_text(&part.key)).collect();
                 let text = format!("System prompt: {}", keys.join(", "));
                 blocks.push(ExportBlock::Line(text));
             }
-            Item::Note { text } => blocks.push(ExportBlock::Line(line(text))),
+            Item::Note { text } => blocks.push(ExportBlock::Line(one_line_text(text))),
         }
     }
 }
@@ -176,7 +180,7 @@ fn add_turn_blocks(turn: &TurnView, blocks: &mut Vec<ExportBlock>) {
 fn add_blob_blocks(blobs: &[Blob], is_in_text: bool, blocks: &mut Vec<ExportBlock>) {
     blocks.extend(blobs.iter().map(|blob| ExportBlock::Blob {
         blob: blob.clone(),
-        words: line(&blob.to_string()),
+        words: one_line_text(&blob.to_string()),
         is_in_text,
     }));
 }
@@ -185,8 +189,12 @@ fn add_call_blocks(call: &CallView, blocks: &mut Vec<ExportBlock>) {
     let by = call
         .by
         .as_deref()
-        .map(|by| format!(" by {}{}", caller_kind_prefix(by), line(by)));
-    let name = format!("Call {}{}", line(&call.tool), by.unwrap_or_default());
+        .map(|by| format!(" by {}{}", caller_kind_prefix(by), one_line_text(by)));
+    let name = format!(
+        "Call {}{}",
+        one_line_text(&call.tool),
+        by.unwrap_or_default()
+    );
     let json = |value: &serde_json::Value| {
         let mut value = value.clone();
         rind_lib::secret::mask_secrets_in_json(&mut value, &mut std::collections::BTreeSet::new());
@@ -194,13 +202,14 @@ fn add_call_blocks(call: &CallView, blocks: &mut Vec<ExportBlock>) {
     };
     blocks.push(ExportBlock::Text(name, json(&call.arguments)));
     let decisions = call.decisions.iter();
-    blocks
-        .extend(decisions.map(|own| ExportBlock::Line(line(&bare_text(&describe_decision(own))))));
+    blocks.extend(
+        decisions.map(|own| ExportBlock::Line(one_line_text(&bare_text(&describe_decision(own))))),
+    );
     if let Some(arguments) = &call.ran_with {
         blocks.push(ExportBlock::Text("Ran with".to_owned(), json(arguments)));
     }
     let what = match (&call.refused_by, call.is_error) {
-        (Some(by), _) => format!("Refused by {}", line(by)),
+        (Some(by), _) => format!("Refused by {}", one_line_text(by)),
         (None, true) => "Failure".to_owned(),
         (None, false) => "Result".to_owned(),
     };

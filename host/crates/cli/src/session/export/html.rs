@@ -24,7 +24,7 @@ const MAX_IMAGE_BYTES: u64 = 32 << 20;
 /// Embeds images in a page up to a maximum total size. `n_left` is the number of bytes that may
 /// still be embedded.
 pub(super) struct PageImages<'a> {
-    /// Reads the bytes of a blob; `None` if they are missing or corrupt.
+    /// Function that reads the bytes of a blob; `None` if they are missing or corrupt.
     read: &'a dyn Fn(&Blob) -> Option<Vec<u8>>,
     seen: BTreeSet<String>,
     n_left: u64,
@@ -41,7 +41,7 @@ impl<'a> PageImages<'a> {
 
     /// Returns a `data:` URL with the bytes of an image, or the reason why the image is not on the
     /// page.
-    fn data_url(&mut self, blob: &Blob) -> Result<String, &'static str> {
+    fn encode_data_url(&mut self, blob: &Blob) -> Result<String, &'static str> {
         if self.seen.contains(&blob.id) {
             return Err("shown above");
         }
@@ -50,7 +50,7 @@ impl<'a> PageImages<'a> {
         }
         let bytes = (self.read)(blob).ok_or("its bytes are missing or damaged")?;
         // The session is untrusted: derive the media type from the bytes, not from its records.
-        let found = Blob::of(&bytes, "");
+        let found = Blob::from_bytes(&bytes, "");
         if !found.is_image() || found.size > self.n_left {
             return Err("not in this page: the bytes are not what the session says");
         }
@@ -101,14 +101,15 @@ pub(super) fn page(title: &str, blocks: &[ExportBlock], images: &mut PageImages<
                 escape_html(text)
             ),
             ExportBlock::Line(text) => writeln!(page, "<p>{}</p>", escape_html(text)),
-            ExportBlock::Blob { blob, words, .. } if blob.is_image() => match images.data_url(blob)
-            {
-                Ok(address) => {
-                    let words = escape_html(words);
-                    writeln!(page, "<p><img src=\"{address}\" alt=\"{words}\"></p>")
+            ExportBlock::Blob { blob, words, .. } if blob.is_image() => {
+                match images.encode_data_url(blob) {
+                    Ok(address) => {
+                        let words = escape_html(words);
+                        writeln!(page, "<p><img src=\"{address}\" alt=\"{words}\"></p>")
+                    }
+                    Err(why) => writeln!(page, "<p>{} ({why})</p>", escape_html(words)),
                 }
-                Err(why) => writeln!(page, "<p>{} ({why})</p>", escape_html(words)),
-            },
+            }
             ExportBlock::Blob {
                 is_in_text: true, ..
             } => Ok(()),
@@ -172,12 +173,12 @@ mod tests {
 
     #[test]
     fn images_are_in_the_page_once_and_nothing_else_is() {
-        let image = Blob::of(PNG, "");
+        let image = Blob::from_bytes(PNG, "");
         let forged = Blob {
             media_type: "image/png".to_owned(),
-            ..Blob::of(b"<svg onload=alert(1)>", "image/svg+xml")
+            ..Blob::from_bytes(b"<svg onload=alert(1)>", "image/svg+xml")
         };
-        let vector = Blob::of(b"<svg onload=alert(1)>", "image/svg+xml");
+        let vector = Blob::from_bytes(b"<svg onload=alert(1)>", "image/svg+xml");
         let read = |blob: &Blob| match blob.id == image.id {
             true => Some(PNG.to_vec()),
             false => Some(b"<svg onload=alert(1)>".to_vec()),
@@ -201,7 +202,7 @@ mod tests {
         let image = |size, id: &str| Blob {
             id: id.to_owned(),
             size,
-            ..Blob::of(PNG, "")
+            ..Blob::from_bytes(PNG, "")
         };
         let blocks = [image(MAX_IMAGE_BYTES + 1, "a"), image(1, "b")].map(|blob| shown(&blob));
         let page = page("x", &blocks, &mut PageImages::new(&|_| None));

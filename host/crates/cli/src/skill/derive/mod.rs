@@ -16,7 +16,7 @@ use super::super::render::BOLD;
 use super::super::terminal::can_ask_at_terminal;
 use super::super::{command, environment, render};
 pub(in super::super) use outline::{OUTLINE_COMMAND, run_outline_process};
-use rind_derive::{SkillBundle, SkillDraft, StampedBundle, skill_slug};
+use rind_derive::{ExistingBundleStamp, SkillBundle, SkillDraft, skill_slug};
 use rind_lib::plugin::protected::is_protected;
 use rind_lib::skill::FOLDER;
 
@@ -55,14 +55,14 @@ pub(in super::super) struct SkillDeriveArgs {
     plugins: PluginArgs,
 }
 
-pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus> {
+pub(super) async fn run_skill_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitStatus> {
     let mut draft = source::draft_skill(&args.source).await?;
     if command::reserved_names().contains(&draft.name.as_str()) {
         draft.name.push_str("-package");
     }
     if args.print {
-        let is_whole = add_summary(&mut draft, args).await?;
-        render::derive::print_skill_files(&draft.bundle());
+        let is_whole = add_model_summary(&mut draft, args).await?;
+        render::derive::print_skill_files(&draft.render_bundle());
         return Ok(ExitStatus::from_success(is_whole));
     }
     let folder = match &args.into {
@@ -80,7 +80,7 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
         render::print_note("nothing to do: its source has not changed");
         return Ok(ExitStatus::Done);
     }
-    let is_whole = add_summary(&mut draft, args).await?;
+    let is_whole = add_model_summary(&mut draft, args).await?;
     let has_summary = stamp
         .as_ref()
         .is_some_and(|one| one.summarized_by.is_some());
@@ -90,7 +90,7 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
         );
         return Ok(ExitStatus::Failed);
     }
-    let bundle = draft.bundle();
+    let bundle = draft.render_bundle();
     if let Some(earlier) = &earlier {
         if *earlier == bundle {
             render::answer_line(folder.display());
@@ -109,7 +109,10 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
     let kept = place::write_bundle(&bundle, &folder, earlier.as_ref(), is_kept)?;
     render::answer_line(folder.display());
     if let Some(kept) = kept {
-        render::print_note(&format!("the previous files are now in {}", kept.display()));
+        render::print_note(&format!(
+            "the previous files of the skill are now in {}",
+            kept.display()
+        ));
     }
     let is_loaded = draft.library_depends.iter().all(|name| is_protected(name));
     let plugin = Some(&args.source).filter(|_| !is_loaded);
@@ -124,11 +127,12 @@ pub(super) async fn run_derive(args: &SkillDeriveArgs) -> anyhow::Result<ExitSta
 
 /// Adds a summary by the model, if requested. Returns `false` if the model failed; the skill is
 /// still usable without a summary.
-async fn add_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
+async fn add_model_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::Result<bool> {
     if !args.summarize {
         return Ok(true);
     }
-    let summarized = summary::summarize_bundle(&draft.bundle(), &args.model, &args.plugins).await?;
+    let summarized =
+        summary::summarize_bundle(&draft.render_bundle(), &args.model, &args.plugins).await?;
     render::derive::print_summary_cost(&summarized.turn);
     match summarized.summary {
         Ok(summary) => {
@@ -145,7 +149,7 @@ async fn add_summary(draft: &mut SkillDraft, args: &SkillDeriveArgs) -> anyhow::
 /// Whether the existing bundle is up to date: derived from this source, and with a summary if one
 /// is requested. Fails if the bundle was edited or is not a derived skill.
 fn is_bundle_current(
-    stamp: Option<&StampedBundle>,
+    stamp: Option<&ExistingBundleStamp>,
     draft: &SkillDraft,
     folder: &Path,
     with_summary: bool,
@@ -187,7 +191,7 @@ async fn confirm_bundle_replacement(folder: &Path) -> bool {
     }
     let question = QuestionLine::new("")
         .with_text("Replace ")
-        .with_foreign_text(BOLD, &folder.display().to_string())
+        .with_escaped_text(BOLD, &folder.display().to_string())
         .with_text("?");
     let screen = QuestionScreen {
         parts: vec![vec![question]],

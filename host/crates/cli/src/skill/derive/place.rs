@@ -100,7 +100,7 @@ pub(super) fn write_bundle(
         .prefix(".derive-")
         .tempdir_in(above)
         .with_context(doing)?;
-    // Give the temporary folder the final base name: `move_out_of_discovery` uses it for the old
+    // Give the temporary folder the final base name: `hide_from_discovery` uses it for the old
     // bundle.
     let fresh = private.path().join(folder.file_name().unwrap_or_default());
     for (path, text) in &bundle.0 {
@@ -114,7 +114,7 @@ pub(super) fn write_bundle(
         return Ok(None);
     };
     exchange_folders(&fresh, folder).with_context(doing)?;
-    // The old bundle is now in the private folder. Compare it with what was read earlier, so that
+    // The exchange moved the old bundle to `fresh`. Compare it with what was read earlier, so that
     // an edit made since then is not lost.
     if read_existing_bundle(&fresh).ok().flatten().as_ref() != Some(earlier) {
         exchange_folders(&fresh, folder).with_context(doing)?;
@@ -126,7 +126,7 @@ pub(super) fn write_bundle(
     if !is_kept {
         return Ok(None);
     }
-    match place::move_out_of_discovery(&fresh, above) {
+    match place::hide_from_discovery(&fresh, above) {
         Ok(kept) => Ok(Some(kept)),
         Err(error) => {
             exchange_folders(&fresh, folder).with_context(doing)?;

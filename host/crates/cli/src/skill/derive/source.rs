@@ -15,7 +15,7 @@ use rind_lib::grant::Trust;
 use rind_lib::grant::ask::GrantOptions;
 use rind_lib::paths::{file_name, file_stem};
 use rind_lib::plugin::contract::stamp;
-use rind_lib::plugin::load::{DecidedPlugin, PluginSet, Why};
+use rind_lib::plugin::load::{DecidedPlugin, LeftOutReason, PluginSet};
 use rind_lib::plugin::manifest::{FILE_NAME, Manifest};
 use rind_lib::plugin::surface::ComponentSurface;
 use rind_lib::plugin::{Error, protected};
@@ -91,7 +91,7 @@ fn detect_source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
             FILE_NAME => DeriveSourceKind::Plugin(above),
             CARGO => DeriveSourceKind::Crate(above),
             name if name.ends_with(".wit") => DeriveSourceKind::Wit(path.to_owned()),
-            name if name.ends_with(".wasm") && !is_plugin_path(path) => {
+            name if name.ends_with(".wasm") && !contains_plugin_manifest(path) => {
                 DeriveSourceKind::Component(path.to_owned())
             }
             _ => DeriveSourceKind::Plugin(path.to_owned()),
@@ -115,14 +115,14 @@ fn detect_source_kind(path: &Path) -> anyhow::Result<DeriveSourceKind> {
 
 /// Whether a WebAssembly file contains the manifest of a plugin. A file too large for a component
 /// counts as a plugin, so that the plugin loader reports it.
-fn is_plugin_path(path: &Path) -> bool {
+fn contains_plugin_manifest(path: &Path) -> bool {
     let is_small = |found: &std::fs::Metadata| found.len() <= MAX_COMPONENT_BYTES;
     let bytes = path
         .metadata()
         .ok()
         .filter(is_small)
         .and_then(|_| std::fs::read(path).ok());
-    bytes.is_none_or(|bytes| stamp::embedded_manifest(&bytes).is_some())
+    bytes.is_none_or(|bytes| stamp::read_embedded_manifest(&bytes).is_some())
 }
 
 /// Reads the test cases of a plugin. They must be regular files, not symlinks.
@@ -171,7 +171,7 @@ async fn build_plugin_job(path: &Path) -> anyhow::Result<(DeriveJob, SourceHash)
         .ok()
         .filter(|text| text.len() <= MAX_README_BYTES);
     let set = load_fetched_plugin(&staged.folder, &fetched).await?;
-    let loaded = offered_plugin(&set);
+    let loaded = find_offered_plugin(&set);
     let loaded = loaded
         .map_err(|why| anyhow!(staged.show_source_instead_of_staging(&format!("{why:#}"), path)))?;
     let skills = list_folders(&staged.folder.join(skill::FOLDER));
@@ -201,7 +201,7 @@ async fn load_fetched_plugin(folder: &Path, fetched: &FetchedPlugin) -> anyhow::
         false => Trust::Local,
     };
     let set = alone::load_plugin_with_trust(folder, trust, GrantOptions::default()).await?;
-    let needs_operator_action = |why: &Why| matches!(why, Why::Failed(error) if error.needs_operator_action(&manifest.name));
+    let needs_operator_action = |why: &LeftOutReason| matches!(why, LeftOutReason::Failed(error) if error.needs_operator_action(&manifest.name));
     if !set
         .left_out
         .iter()
@@ -215,20 +215,25 @@ async fn load_fetched_plugin(folder: &Path, fetched: &FetchedPlugin) -> anyhow::
         implements: Default::default(),
         ..manifest.clone()
     };
-    let text = toml::to_string(&bare).context("write the manifest of the copy")?;
-    std::fs::write(folder.join(FILE_NAME), text).context("write the manifest of the copy")?;
+    let text = toml::to_string(&bare)
+        .context("convert the manifest of the plugin's temporary copy to TOML")?;
+    std::fs::write(folder.join(FILE_NAME), text)
+        .context("write the manifest of the plugin's temporary copy")?;
     alone::load_plugin_with_trust(folder, trust, GrantOptions::default()).await
 }
 
-/// Returns the loaded plugin, even if it was left out because it lacks permissions.
-fn offered_plugin(set: &PluginSet) -> anyhow::Result<&DecidedPlugin> {
+/// Returns the plugin that `set` loaded, or the plugin that it left out only because permissions
+/// are missing.
+fn find_offered_plugin(set: &PluginSet) -> anyhow::Result<&DecidedPlugin> {
     if let Some(plugin) = set.plugins.first() {
         return Ok(plugin);
     }
     match set.left_out.first().map(|left| &left.why) {
-        Some(Why::Held(plugin) | Why::Failed(Error::Denied { plugin, .. })) => Ok(plugin),
+        Some(LeftOutReason::Held(plugin) | LeftOutReason::Failed(Error::Denied { plugin, .. })) => {
+            Ok(plugin)
+        }
         Some(why) => bail!("it cannot be loaded: {why}"),
-        None => bail!("no plugin was found in it"),
+        None => bail!("no plugin is loaded from it"),
     }
 }
 

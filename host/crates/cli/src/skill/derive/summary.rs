@@ -17,11 +17,12 @@ use rind_lib::point::outcome::{CountChange, NamesChange, RequestOutcome};
 use rind_lib::point::payload::{StopReason, TurnSummary};
 use rind_lib::skill::FILE;
 use rind_lib::tool::approval::DenyAll;
-use rind_operator::load::PluginLoad;
-use rind_operator::setup::{OperatorSetup, check_apart};
+use rind_operator::load::PreparedPluginLoad;
+use rind_operator::setup::{OperatorSetup, check_folders_are_separate};
 use rind_operator::{confinement, grants, model, plugin_flags, scripts};
 
-/// Maximum size of the bundle in the request, in bytes: about twelve thousand tokens.
+/// Maximum size of the derived skill's text in the request for a summary, in bytes: about twelve
+/// thousand tokens.
 const MAX_INPUT_BYTES: usize = 48 << 10;
 
 /// Maximum number of tokens in the model's answer.
@@ -53,22 +54,22 @@ pub(super) async fn summarize_bundle(
 ) -> anyhow::Result<SummaryOutcome> {
     let (environment, paths) = (operator_environment(), find_paths(None)?);
     let (model, plugins) = (model.selection(), plugins.selection());
-    check_apart(&paths)?;
+    check_folders_are_separate(&paths)?;
     plugin_flags::check_plugin_paths(&plugins)?;
     let by_flag = plugins.trust_project;
     let setup = OperatorSetup::with_project(environment, paths, &model, by_flag, None).await?;
     let provider = model::select_model(&setup, &model, None)?;
     let granted = grants::grant_options(&setup.paths, &plugins.grants, None, None)?;
-    let load = PluginLoad::new(&setup, &plugins, granted)?;
+    let load = PreparedPluginLoad::new(&setup, &plugins, granted)?;
     let set = load.load().await.context("load plugins")?;
     load.check_selected_plugins(&set)?;
     render::plugins::warn_left_out(&set);
     let set = StartableSet::check(Arc::new(set))?;
     let name = provider.model.clone();
-    let scripts = scripts::read(&setup)?;
+    let scripts = scripts::read_scripts(&setup)?;
     let commands = confinement::find_confinement(&setup)
         .await?
-        .commands_without_warning();
+        .command_environment_without_warning();
     let host = Host::builder()
         .provider(provider.provider, provider.model)
         .paths(setup.paths.clone())
@@ -94,7 +95,7 @@ pub(super) async fn summarize_bundle(
         .build()
         .await?;
     let mut session = host.session().aside("skill derive").create()?;
-    let outcome = session.turn(summary_prompt(bundle)).await;
+    let outcome = session.turn(build_summary_prompt(bundle)).await;
     session.close().await?;
     let outcome = outcome?;
     let (text, is_cut) = render_summary(&outcome.output, MAX_SUMMARY_BYTES);
@@ -118,7 +119,7 @@ pub(super) async fn summarize_bundle(
     })
 }
 
-fn summary_prompt(bundle: &SkillBundle) -> String {
+fn build_summary_prompt(bundle: &SkillBundle) -> String {
     let mut text = bundle.skill().to_owned();
     let others = bundle.0.iter().filter(|(path, _)| *path != FILE);
     for (path, reference) in others {

@@ -26,7 +26,7 @@ pub(super) fn attach_impls(
     for (module, conditions, one) in impls {
         let is_inherent = matches!(one.gives, ImplMembers::Methods(_));
         let owner = match names.resolve_module_path(module, &one.path) {
-            PathResolution::Item(module, n) => match index_of_type_with_name(modules, module, n) {
+            PathResolution::Item(module, n) => match index_of_named_type(modules, module, n) {
                 Some(n) => ImplOwner::Item(module, n),
                 None => continue,
             },
@@ -90,7 +90,7 @@ pub(super) fn attach_impls(
 
 /// Returns the index of the type with the same name as an item. The item itself may be a function,
 /// because a type and a function may share a name.
-fn index_of_type_with_name(modules: &[RustModule], module: usize, n: usize) -> Option<usize> {
+fn index_of_named_type(modules: &[RustModule], module: usize, n: usize) -> Option<usize> {
     let module = modules.get(module)?;
     let places = module.places.get(&module.items.get(n)?.name)?;
     let is_type = |n: &&usize| {

@@ -5,13 +5,13 @@
 pub(super) struct ModuleDirectories {
     /// Directory of the module's own file, to which paths in `#[path]` are relative.
     pub(super) of_file: String,
-    /// Directory in which the files of submodules are.
+    /// Directory to which the paths of submodule files without `#[path]` are relative.
     pub(super) of_modules: String,
 }
 
 impl ModuleDirectories {
-    pub(super) fn of_root(path: &str) -> Self {
-        let folder = parent_folder(path);
+    pub(super) fn for_crate_root(path: &str) -> Self {
+        let folder = find_parent_folder(path);
         Self {
             of_file: folder.clone(),
             of_modules: folder,
@@ -19,7 +19,7 @@ impl ModuleDirectories {
     }
 
     pub(super) fn of_file(path: &str) -> Self {
-        let folder = parent_folder(path);
+        let folder = find_parent_folder(path);
         let stem = path
             .rsplit('/')
             .next()
@@ -45,7 +45,7 @@ impl ModuleDirectories {
     }
 }
 
-fn parent_folder(path: &str) -> String {
+fn find_parent_folder(path: &str) -> String {
     path.rsplit_once('/')
         .map_or_else(String::new, |(folder, _)| folder.to_owned())
 }

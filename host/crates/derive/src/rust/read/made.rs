@@ -15,8 +15,8 @@ const MAX_SOURCE_BYTES: usize = 24 << 10;
 /// Page on which a generated item is described.
 struct GeneratedItemPage {
     page: String,
-    /// Path of the page relative to the module that contains the macro call, if the page's module
-    /// is generated too.
+    /// Path of the page's module relative to the module that contains the macro call, if the page's
+    /// module is generated too; otherwise empty.
     made_path: Vec<String>,
     name: String,
 }
@@ -73,7 +73,7 @@ impl PublicItems<'_> {
 
     /// Adds the methods of generated types to the types' pages. Returns notes about types without a
     /// page.
-    pub(super) fn add_generated_types_to_pages(
+    pub(super) fn add_generated_types(
         &mut self,
         pages: &mut BTreeMap<String, ModuleOutline>,
     ) -> Vec<String> {
@@ -108,7 +108,7 @@ impl PublicItems<'_> {
         match lost.as_slice() {
             [] => Vec::new(),
             names => vec![format!(
-                "methods of types that macros make are left out, as no public name leads to the types: {}",
+                "some types that macros make have no public name, so their methods are left out: {}",
                 join_first_names(names, 8)
             )],
         }
@@ -137,7 +137,8 @@ impl PublicItems<'_> {
                 }
                 found.push((call, rules, page));
             }
-            // A call that names no type probably belongs to the same page as most calls around it.
+            // A macro call that names no type probably belongs to the same page as most macro calls
+            // around it.
             let most = hits.into_iter().max_by_key(|(_, n)| *n);
             let most = most.map(|(page, _)| page).or_else(|| own_page.cloned());
             for (call, rules, page) in found {
@@ -163,7 +164,7 @@ impl PublicItems<'_> {
             .collect()
     }
 
-    /// Returns the page that has most of the types named in a call.
+    /// Returns the page that describes the most of the types that a macro call names.
     fn page_with_most_called_types(&self, module: usize, call: &MacroCall) -> Option<String> {
         let mut hits: BTreeMap<String, usize> = BTreeMap::new();
         let is_type = |word: &&String| word.starts_with(|c: char| c.is_ascii_uppercase());

@@ -56,12 +56,12 @@ struct RustModule {
     /// Names of types and traits that other crates cannot use.
     private: HashSet<String>,
     uses: Vec<ImportedName>,
-    /// Macro calls in the position of an item, which may expand to items.
+    /// Macro calls in places where an item of the module can be, which may expand to items.
     calls: Vec<MacroCall>,
 }
 
-/// Macro call in the position of an item, which may expand to items. `words` are the identifiers in
-/// the call.
+/// Macro call in a place where an item can be, so that the macro may expand to items. `words` are
+/// the identifiers in the call.
 struct MacroCall {
     name: String,
     words: BTreeSet<String>,
@@ -91,7 +91,7 @@ pub(crate) fn outline_crate(files: &CrateFiles) -> Result<CrateOutline, String> 
         rules: BTreeMap::new(),
         n_items: 0,
     };
-    let place = ModuleDirectories::of_root(&files.root);
+    let place = ModuleDirectories::for_crate_root(&files.root);
     reader.read_file(0, &files.root, &place, 0)?;
     let made = attach::attach_impls(&mut reader.modules, reader.impls);
     let crate_name = files.name.replace('-', "_");
@@ -176,7 +176,7 @@ impl RustReader<'_> {
                 Item::Macro(one) if one.ident.is_none() => self.read_macro_call(module, &one),
                 item => {
                     if let Item::Macro(one) = &item {
-                        self.define_macro(one);
+                        self.record_macro(one);
                     }
                     match items::read_item(item) {
                         VisibleItem::Public(item) => {
@@ -224,7 +224,7 @@ impl RustReader<'_> {
         });
     }
 
-    fn define_macro(&mut self, item: &ItemMacro) {
+    fn record_macro(&mut self, item: &ItemMacro) {
         let Some(name) = &item.ident else { return };
         let text = item.mac.tokens.to_string();
         let rules = MacroRules {
@@ -303,7 +303,7 @@ impl RustReader<'_> {
         match candidates.find(|path| self.files.texts.contains_key(path)) {
             Some(path) => {
                 let inner = if is_named {
-                    ModuleDirectories::of_root(&path)
+                    ModuleDirectories::for_crate_root(&path)
                 } else {
                     ModuleDirectories::of_file(&path)
                 };

@@ -37,8 +37,8 @@ pub(super) enum PathResolution {
     Item(usize, usize),
     /// Type or trait that other crates cannot use.
     Private,
-    /// Path inside the module with this index; the path is not in the source, so a macro generates
-    /// it.
+    /// Item of the module with this index. No source file defines the item at this path within the
+    /// module, so a macro must generate it.
     MacroTypes(usize, Vec<String>),
     /// Path in another crate, or a name from the prelude.
     Elsewhere(Vec<String>),
@@ -109,9 +109,9 @@ pub(super) struct NameResolver<'a> {
 
 /// Names whose resolution is in progress, to detect cycles.
 #[derive(Default)]
-struct NamesInProgress {
+struct NamesBeingResolved {
     names: HashSet<(usize, String)>,
-    /// Whether a lookup was given up because of a cycle.
+    /// Whether the resolution of a name was given up because of a cycle.
     is_cut: bool,
 }
 
@@ -124,9 +124,9 @@ impl<'a> NameResolver<'a> {
         }
     }
 
-    /// Resolves a path relative to a module.
+    /// Resolves a path of Rust names, such as `a::B`, that is written in the module `from`.
     pub(super) fn resolve_module_path(&self, from: usize, path: &[String]) -> PathResolution {
-        self.follow_path(from, path, &mut NamesInProgress::default())
+        self.follow_path(from, path, &mut NamesBeingResolved::default())
     }
 
     pub(super) fn public_names(&self, module: usize) -> Vec<(String, PathResolution, Vec<String>)> {
@@ -183,7 +183,7 @@ impl<'a> NameResolver<'a> {
         &self,
         from: usize,
         path: &[String],
-        open: &mut NamesInProgress,
+        open: &mut NamesBeingResolved,
     ) -> PathResolution {
         let elsewhere = || PathResolution::Elsewhere(path.to_vec());
         let mut at = from;
@@ -244,7 +244,7 @@ impl<'a> NameResolver<'a> {
         &self,
         module: usize,
         name: &str,
-        open: &mut NamesInProgress,
+        open: &mut NamesBeingResolved,
     ) -> Option<PathResolution> {
         let own = self.modules.get(module)?;
         if let Some(child) = own.children.get(name) {
@@ -284,7 +284,7 @@ impl<'a> NameResolver<'a> {
         module: usize,
         own: &RustModule,
         name: &str,
-        open: &mut NamesInProgress,
+        open: &mut NamesBeingResolved,
     ) -> Option<PathResolution> {
         let is_it = |one: &&ImportedName| one.name.as_deref() == Some(name);
         let mut first: Option<PathResolution> = None;

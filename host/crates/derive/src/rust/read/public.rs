@@ -67,7 +67,7 @@ impl<'a> PublicItems<'a> {
             let outline = self.add_module_page(module, &path, &mut public);
             pages.insert(path, outline);
         }
-        let notes = self.add_generated_types_to_pages(&mut pages);
+        let notes = self.add_generated_types(&mut pages);
         self.add_macro_sources_to_pages(&mut pages);
         let pages = pages.into_values().filter(|page| !page.is_empty());
         (pages.collect(), notes)
@@ -230,7 +230,8 @@ impl<'a> PublicItems<'a> {
         }
     }
 
-    /// Returns a copy of an item with only those conditions that its page does not already state.
+    /// Returns a copy of an item with the conditions of its module, of the `use` and of the item
+    /// itself, except for those that its page already states.
     fn item_without_page_conditions(
         &self,
         module: usize,
@@ -250,7 +251,8 @@ impl<'a> PublicItems<'a> {
         item
     }
 
-    /// Returns the path that a name comes from, as another crate would write it.
+    /// Returns the path in the form that another crate would write: `crate` at its beginning is
+    /// replaced by the crate's name.
     fn external_path(&self, path: &[String]) -> String {
         match path.split_first() {
             Some((first, rest)) if first == "crate" => {
@@ -284,7 +286,8 @@ impl<'a> PublicItems<'a> {
 /// Name exported by `pub use`.
 struct ExportedName<'a> {
     name: &'a str,
-    /// Name of the same item in the module from which `pub use` exports it.
+    /// Name of the item in the module from which `pub use` exports it; differs from `name` if the
+    /// export renames the item.
     own: &'a str,
     origin: &'a str,
     docs: &'a str,
@@ -292,7 +295,8 @@ struct ExportedName<'a> {
 }
 
 impl ModuleOutline {
-    /// Adds a name that is described on another page or belongs to another crate.
+    /// Adds to a page the name of an item that is described on another page or belongs to another
+    /// crate.
     fn add_external_name(
         &mut self,
         origin: &str,

@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use toml::Table;
 
 use super::proxy::ConfiguredProxy;
-use super::{ClientEnvironment, ConfiguredRegistry, read_table};
+use super::{ClientEnvironment, ConfiguredRegistry, read_toml_table};
 
 /// Name of the source that cargo uses by default.
 const DEFAULT_SOURCE: &str = "crates-io";
@@ -34,7 +34,7 @@ pub(super) fn find_registry(
     let settings = CargoSettings::read_files(environment)?;
     match settings.default_registry() {
         Some(name) if name != DEFAULT_SOURCE => settings.find_named_registry(&name).map(Some),
-        _ => settings.find_replacement(),
+        _ => settings.find_replacement_registry(),
     }
 }
 
@@ -70,7 +70,7 @@ impl<'a> CargoSettings<'a> {
         // Cargo prefers the older file name, which has no `.toml`.
         let read = |name: &str| -> anyhow::Result<(Table, PathBuf)> {
             for path in [home.join(name), home.join(format!("{name}.toml"))] {
-                if let Some(table) = read_table(&path)? {
+                if let Some(table) = read_toml_table(&path)? {
                     return Ok((table, path));
                 }
             }
@@ -95,7 +95,7 @@ impl<'a> CargoSettings<'a> {
 
     /// Returns the registry with this name in the table `[registries]`.
     fn find_named_registry(&self, name: &str) -> anyhow::Result<ConfiguredRegistry> {
-        let variable = self.registry_variable(name, "INDEX");
+        let variable = self.find_registry_variable(name, "INDEX");
         let index = variable.or_else(|| find_text(&self.config, &["registries", name, "index"]));
         let shown = name.escape_debug();
         let index = index.with_context(|| {
@@ -112,7 +112,7 @@ impl<'a> CargoSettings<'a> {
     }
 
     /// Follows the `replace-with` settings from the default source to the source that replaces it.
-    fn find_replacement(&self) -> anyhow::Result<Option<ConfiguredRegistry>> {
+    fn find_replacement_registry(&self) -> anyhow::Result<Option<ConfiguredRegistry>> {
         let mut name = DEFAULT_SOURCE.to_owned();
         for _ in 0..MAX_REPLACEMENTS {
             let source = |key: &str| find_text(&self.config, &["source", &name, key]);
@@ -166,7 +166,7 @@ impl<'a> CargoSettings<'a> {
     }
 
     fn find_token(&self, name: &str) -> Option<String> {
-        let variable = self.registry_variable(name, "TOKEN");
+        let variable = self.find_registry_variable(name, "TOKEN");
         let files = [&self.credentials, &self.config];
         variable.or_else(|| {
             let mut files = files.into_iter();
@@ -185,9 +185,9 @@ impl<'a> CargoSettings<'a> {
         self.find_token(names.find(has_index)?)
     }
 
-    /// Returns the value of the variable for a key of a registry, for example
-    /// `CARGO_REGISTRIES_NAME_INDEX`.
-    fn registry_variable(&self, name: &str, key: &str) -> Option<String> {
+    /// Returns the value of the environment variable that sets `key` of the registry `name`, for
+    /// example `CARGO_REGISTRIES_NAME_INDEX`.
+    fn find_registry_variable(&self, name: &str, key: &str) -> Option<String> {
         let name = name.to_ascii_uppercase().replace(['-', '.'], "_");
         self.environment
             .variable(&format!("CARGO_REGISTRIES_{name}_{key}"))

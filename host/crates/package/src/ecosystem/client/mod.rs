@@ -45,7 +45,8 @@ const PROXIES: [&str; 6] = [
 /// or empty.
 pub type FindVariable = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Environment variables and home folder, from which the clients' settings are found.
+/// Environment variables and home folder, with which the settings of the clients (npm, pip, cargo)
+/// are found.
 #[derive(Clone)]
 pub struct ClientEnvironment {
     /// Looks up an environment variable.
@@ -59,8 +60,8 @@ impl ClientEnvironment {
         (self.variable)(name)
     }
 
-    /// Returns the value and the name of the first of several variables that is set.
-    fn first_variable(&self, names: &[&str]) -> Option<(String, String)> {
+    /// Returns the value and the name of the first environment variable in `names` that is set.
+    fn find_first_set_variable(&self, names: &[&str]) -> Option<(String, String)> {
         let mut set = names
             .iter()
             .filter_map(|name| Some((self.variable(name)?, (*name).to_owned())));
@@ -144,7 +145,7 @@ fn validate_registry_address(
         mut authorization,
     } = found;
     let mut base = parse_url(&url).with_context(|| format!("{setting} is not a URL"))?;
-    if let Some(password) = url_credentials(&base) {
+    if let Some(password) = read_url_credentials(&base) {
         authorization = Some(basic_auth_header(&password));
     }
     // These setters fail only for URLs without a host, which are refused below.
@@ -174,7 +175,7 @@ fn validate_registry_address(
 }
 
 /// Returns the percent-decoded `USER:PASSWORD` of a URL; `None` if both are empty.
-fn url_credentials(url: &Url) -> Option<String> {
+fn read_url_credentials(url: &Url) -> Option<String> {
     let decoded = |text: &str| decode_percent(text);
     let password = url.password().map(decoded).unwrap_or_default();
     let user = decoded(url.username());
@@ -236,8 +237,9 @@ fn read_settings(path: &Path) -> anyhow::Result<Option<String>> {
             return Ok(None);
         }
         Err(error) => {
-            return Err(error)
-                .with_context(|| format!("cannot read {shown}, which may name a registry"));
+            return Err(error).with_context(|| {
+                format!("cannot read the settings file {shown}, which may set the registry")
+            });
         }
     };
     let bytes = read_open_file(file, path, MAX_SETTINGS_BYTES)?;
@@ -247,7 +249,7 @@ fn read_settings(path: &Path) -> anyhow::Result<Option<String>> {
 }
 
 /// Reads a settings file in TOML; `None` if the file does not exist.
-fn read_table(path: &Path) -> anyhow::Result<Option<Table>> {
+fn read_toml_table(path: &Path) -> anyhow::Result<Option<Table>> {
     let Some(text) = read_settings(path)? else {
         return Ok(None);
     };

@@ -57,7 +57,7 @@ fn split_words(text: &str) -> Vec<String> {
         in_macro &= !line.trim().is_empty();
         let mut rest = if in_macro { "" } else { line.trim_start() };
         while !rest.is_empty() && !rest.starts_with('#') {
-            let (word, after) = first_word(rest);
+            let (word, after) = split_first_word(rest);
             if word == "macdef" {
                 in_macro = true;
                 break;
@@ -69,7 +69,7 @@ fn split_words(text: &str) -> Vec<String> {
     words
 }
 
-fn first_word(text: &str) -> (String, &str) {
+fn split_first_word(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find(char::is_whitespace).unwrap_or(text.len());
         let (word, rest) = text.split_at(end);

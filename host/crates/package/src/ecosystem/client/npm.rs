@@ -16,7 +16,8 @@ const MODULES: &str = "node_modules";
 
 /// Lines of npm's settings files, in the order of precedence.
 struct NpmSettings {
-    /// Key, value, and path of the file, with the highest precedence first.
+    /// Key and value of each setting, and path of the settings file that sets it; the setting with
+    /// the highest precedence comes first.
     lines: Vec<(String, String, String)>,
 }
 
@@ -34,7 +35,7 @@ pub(super) fn find_registry(
         Some((value, format!("`{key}` in {path}")))
     });
     let variable = || {
-        let (value, name) = npm_variable(environment, "npm_config_registry")?;
+        let (value, name) = find_npm_variable(environment, "npm_config_registry")?;
         Some((value, format!("the variable {name}")))
     };
     let general = || {
@@ -66,7 +67,7 @@ pub(super) fn find_proxy(
     let settings = NpmSettings::read_files(environment)?;
     let find = |key: &str| {
         let variable = format!("npm_config_{}", key.replace('-', "_"));
-        let variable = npm_variable(environment, &variable);
+        let variable = find_npm_variable(environment, &variable);
         let variable = variable.map(|(value, name)| (value, format!("the variable {name}")));
         let (value, setting) = variable.or_else(|| {
             let (value, path) = settings.find_npm_setting(key)?;
@@ -90,7 +91,7 @@ pub(super) fn find_proxy(
 impl NpmSettings {
     fn read_files(environment: &ClientEnvironment) -> anyhow::Result<Self> {
         let named = |name: &str| {
-            let found = npm_variable(environment, name);
+            let found = find_npm_variable(environment, name);
             found.map(|(path, _)| PathBuf::from(path))
         };
         let user = named("npm_config_userconfig").or_else(|| environment.home_path(".npmrc"));
@@ -168,14 +169,14 @@ fn decode_password(text: &str) -> Option<String> {
 }
 
 /// Returns the value and the name of an npm variable, whose name may be in lower or in upper case.
-fn npm_variable(environment: &ClientEnvironment, name: &str) -> Option<(String, String)> {
-    environment.first_variable(&[name, &name.to_ascii_uppercase()])
+fn find_npm_variable(environment: &ClientEnvironment, name: &str) -> Option<(String, String)> {
+    environment.find_first_set_variable(&[name, &name.to_ascii_uppercase()])
 }
 
-/// Returns the path of the machine's settings file: `etc/npmrc` below the prefix that npm is
-/// installed in.
+/// Returns the path of npm's settings file for the whole machine: `etc/npmrc` below the prefix in
+/// which npm is installed.
 fn global_npmrc_path(environment: &ClientEnvironment) -> Option<PathBuf> {
-    let prefix = npm_variable(environment, "npm_config_prefix");
+    let prefix = find_npm_variable(environment, "npm_config_prefix");
     let prefix = prefix.map(|(path, _)| PathBuf::from(path)).or_else(|| {
         let path = environment.variable("PATH")?;
         // Skip folders of projects in `PATH`, because a project could contain a `node` program with

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use toml::Table;
 
 use super::proxy::ConfiguredProxy;
-use super::{ClientEnvironment, ConfiguredRegistry, parse_ini, read_settings, read_table};
+use super::{ClientEnvironment, ConfiguredRegistry, parse_ini, read_settings, read_toml_table};
 
-/// Variables with the address of an index, in the order of precedence.
+/// Environment variables with the address of a package index, in the order of precedence.
 const VARIABLES: [&str; 3] = ["PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"];
 
 /// Value of `PIP_CONFIG_FILE` that makes pip read no settings file.
@@ -20,7 +20,7 @@ const NO_FILE: &str = "/dev/null";
 pub(super) fn find_registry(
     environment: &ClientEnvironment,
 ) -> anyhow::Result<Option<ConfiguredRegistry>> {
-    if let Some((value, name)) = environment.first_variable(&VARIABLES) {
+    if let Some((value, name)) = environment.find_first_set_variable(&VARIABLES) {
         return Ok(Some(ConfiguredRegistry {
             url: strip_index_name(&value).to_owned(),
             setting: format!("the variable {name}"),
@@ -46,8 +46,8 @@ pub(super) fn find_registry(
             }));
         }
     }
-    for path in uv_settings_paths(environment) {
-        let table = read_table(&path)?;
+    for path in list_uv_settings_paths(environment) {
+        let table = read_toml_table(&path)?;
         if let Some((url, key)) = table.as_ref().and_then(find_uv_index) {
             return Ok(Some(ConfiguredRegistry {
                 url: url.to_owned(),
@@ -112,20 +112,20 @@ fn find_uv_index(table: &Table) -> Option<(&str, &'static str)> {
 }
 
 /// Lists the paths of uv's settings files, in the order of precedence.
-fn uv_settings_paths(environment: &ClientEnvironment) -> Vec<PathBuf> {
+fn list_uv_settings_paths(environment: &ClientEnvironment) -> Vec<PathBuf> {
     if let Some(named) = environment.variable("UV_CONFIG_FILE") {
         return vec![PathBuf::from(named)];
     }
     if environment.variable("UV_NO_CONFIG").is_some() {
         return Vec::new();
     }
-    let user = user_config_folder(environment).map(|folder| folder.join("uv/uv.toml"));
+    let user = find_user_config_folder(environment).map(|folder| folder.join("uv/uv.toml"));
     let machine = ["/etc/xdg/uv/uv.toml", "/etc/uv/uv.toml"].map(PathBuf::from);
     user.into_iter().chain(machine).collect()
 }
 
 /// Returns the folder for the user's configuration files.
-fn user_config_folder(environment: &ClientEnvironment) -> Option<PathBuf> {
+fn find_user_config_folder(environment: &ClientEnvironment) -> Option<PathBuf> {
     let named = environment.variable("XDG_CONFIG_HOME").map(PathBuf::from);
     named.or_else(|| environment.home_path(".config"))
 }
@@ -136,7 +136,7 @@ fn pip_settings_paths(environment: &ClientEnvironment) -> Vec<PathBuf> {
     if named.as_deref() == Some(NO_FILE) {
         return Vec::new();
     }
-    let config = user_config_folder(environment);
+    let config = find_user_config_folder(environment);
     let files = [
         named.map(PathBuf::from),
         config.map(|folder| folder.join("pip/pip.conf")),

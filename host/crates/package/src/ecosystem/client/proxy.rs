@@ -1,4 +1,4 @@
-//! Finds proxies in the settings of the ordinary clients. As in the clients themselves, a proxy in
+//! Finds proxies in the settings of npm, pip and cargo. As in these clients themselves, a proxy in
 //! these settings has precedence over shared variables such as `HTTPS_PROXY`.
 
 use anyhow::{Context, ensure};
@@ -11,7 +11,7 @@ use crate::registry::{RegistryProxy, parse_url};
 pub(super) struct ConfiguredProxy {
     /// Address, with or without a scheme.
     pub(super) address: String,
-    /// Name of the setting with the address, for messages.
+    /// Name of the setting that contains the proxy's address, for messages.
     pub(super) setting: String,
     /// Hosts that are reached without the proxy, in the client's notation.
     pub(super) exceptions: Option<String>,

@@ -46,7 +46,7 @@ fn configured_address(
 }
 
 #[test]
-fn npm_takes_the_registry_of_the_scope_then_the_variable_then_the_file() {
+fn npm_uses_the_registry_of_the_scope_then_of_the_variable_then_of_the_file() {
     let npmrc = "; ours\nregistry = \"https://a.example/npm\"\n@team:registry=https://b.example/\n\
                  //a.example/:_authToken=${TOKEN}\n//b.example/:username=u\n//b.example/:_password=cHc=\n";
     let files = [(".npmrc", npmrc)];

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::super::contents::Files;
 use super::object::{GitObjectKind, object_name};
 use super::repository::{GitRepository, OBJECTS};
-use rind_lib::tool::process::{Ending, Process, Streams, base_environment};
+use rind_lib::tool::process::{OutputPipes, Process, ProcessEnding, base_environment};
 
 /// Timeout of one git command.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -184,7 +184,7 @@ impl GitObjects {
             env,
             stdin: stdin.map(Path::to_owned),
             deadline: DEADLINE,
-            streams: Streams::Separate,
+            streams: OutputPipes::Separate,
             capture_bytes,
             // Cancel git when its output exceeds the limit. Characters are counted, because an
             // invalid byte is one character here but three bytes in the decoded line.
@@ -201,7 +201,7 @@ impl GitObjects {
             .run(&cancel)
             .await
             .context("git is needed to read a repository")?;
-        if finished.ending == Ending::Deadline {
+        if finished.ending == ProcessEnding::Deadline {
             bail!(
                 "{} is too large: git took more than {} s",
                 self.shown,
@@ -210,10 +210,10 @@ impl GitObjects {
         }
         let (shown, n_mib) = (&self.shown, capture_bytes >> 20);
         let too_much = format!("{shown} is too large: git wrote more than {n_mib} MiB");
-        ensure!(finished.ending != Ending::Cancelled, too_much);
+        ensure!(finished.ending != ProcessEnding::Cancelled, too_much);
         let why = finished.stderr.text();
         ensure!(
-            finished.ending == Ending::Exited(0),
+            finished.ending == ProcessEnding::Exited(0),
             "git cannot read {}: {}",
             self.shown,
             why.lines().last().unwrap_or_default()

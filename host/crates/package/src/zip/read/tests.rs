@@ -31,19 +31,19 @@ fn archive_with_change(text: &[u8], n: usize, offset: usize, new: &[u8]) -> Vec<
 }
 
 /// Overwrites the same field in the local file header and in the directory entry of the first file.
-fn archive_with_both_changed(offset: usize, new: &[u8]) -> Vec<u8> {
+fn archive_with_both_headers_changed(offset: usize, new: &[u8]) -> Vec<u8> {
     let mut bytes = archive_with_change(MAGIC, 0, offset, new);
     let at = find_offset(&bytes, ENTRY_MAGIC, 0) + offset + 2;
     bytes[at..at + new.len()].copy_from_slice(new);
     bytes
 }
 
-fn read_error(bytes: &[u8]) -> String {
+fn read_error_text(bytes: &[u8]) -> String {
     format!("{:#}", read_zip(bytes).unwrap_err())
 }
 
 #[test]
-fn written_archives_are_read_and_are_the_same_each_time() {
+fn written_archives_can_be_read_and_are_reproducible() {
     let files = read_zip(&valid_archive()).unwrap();
     let names: Vec<String> = files.keys().map(|names| names.join("/")).collect();
     assert_eq!(names, ["a/one.txt", "a/two.txt"]);
@@ -56,7 +56,7 @@ fn written_archives_are_read_and_are_the_same_each_time() {
 }
 
 #[test]
-fn archives_that_programs_read_in_different_ways_are_refused() {
+fn archives_that_tools_may_unpack_differently_are_refused() {
     let whole = valid_archive();
     let behind = [&whole[..], b"x"].concat();
     let before = [b"#!/bin/sh\n", &whole[..]].concat();
@@ -90,12 +90,12 @@ fn archives_that_programs_read_in_different_ways_are_refused() {
             "header and the directory differ",
         ),
         (
-            archive_with_both_changed(22, &[9]),
+            archive_with_both_headers_changed(22, &[9]),
             "and the directory says 9",
         ),
-        (archive_with_both_changed(18, &[0xff; 4]), "zip64"),
-        (archive_with_both_changed(6, &[1, 8]), "encrypted"),
-        (archive_with_both_changed(8, &[14]), "method 14"),
+        (archive_with_both_headers_changed(18, &[0xff; 4]), "zip64"),
+        (archive_with_both_headers_changed(6, &[1, 8]), "encrypted"),
+        (archive_with_both_headers_changed(8, &[14]), "method 14"),
         // Directory entries have the file type in the upper half of the attributes, at offset 40.
         (
             archive_with_change(ENTRY_MAGIC, 0, 40, &[0xed, 0xa1]),
@@ -131,7 +131,7 @@ fn archives_that_programs_read_in_different_ways_are_refused() {
         ),
     ];
     for (number, (bytes, what)) in table.into_iter().enumerate() {
-        let said = read_error(&bytes);
+        let said = read_error_text(&bytes);
         assert!(said.contains(what), "{number} {what}: {said}");
     }
 }
@@ -146,14 +146,14 @@ fn paths_outside_the_archive_and_duplicate_names_are_refused() {
         ("", "is empty"),
         (&"a/".repeat(20), "deeper than"),
     ] {
-        let said = read_error(&write_zip(&[(name.to_owned(), Vec::new())]).unwrap());
+        let said = read_error_text(&write_zip(&[(name.to_owned(), Vec::new())]).unwrap());
         assert!(said.contains(what), "{name}: {said}");
     }
     let twice = [
         ("a".to_owned(), b"1".to_vec()),
         ("./a".to_owned(), b"2".to_vec()),
     ];
-    let said = read_error(&write_zip(&twice).unwrap());
+    let said = read_error_text(&write_zip(&twice).unwrap());
     assert!(said.contains("twice"), "{said}");
     // Names without the UTF-8 flag are in the encoding of DOS.
     let mut bytes = write_zip(&[("é".to_owned(), Vec::new())]).unwrap();
@@ -161,7 +161,7 @@ fn paths_outside_the_archive_and_duplicate_names_are_refused() {
         let at = find_offset(&bytes, magic, 0) + offset;
         bytes[at..at + 2].copy_from_slice(&[0, 0]);
     }
-    assert!(read_error(&bytes).contains("in an ambiguous encoding"));
+    assert!(read_error_text(&bytes).contains("in an ambiguous encoding"));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn decompression_stops_at_the_announced_size() {
         let at = find_offset(&bytes, magic, 0) + offset;
         bytes[at..at + 4].copy_from_slice(&10_u32.to_le_bytes());
     }
-    let said = read_error(&bytes);
+    let said = read_error_text(&bytes);
     assert!(
         said.contains("the directory says 10") || said.contains("that its header states"),
         "{said}"
@@ -182,7 +182,7 @@ fn decompression_stops_at_the_announced_size() {
         let at = find_offset(&bytes, magic, 0) + offset;
         bytes[at..at + 4].copy_from_slice(&(300_u32 << 20).to_le_bytes());
     }
-    assert!(read_error(&bytes).contains("more than 256 MiB"));
+    assert!(read_error_text(&bytes).contains("more than 256 MiB"));
     // Two files share the same bytes: the second entry has the offset of the first.
     let mut bytes = write_zip(&[
         ("a".to_owned(), b"one".to_vec()),
@@ -191,7 +191,7 @@ fn decompression_stops_at_the_announced_size() {
     .unwrap();
     let at = find_offset(&bytes, ENTRY_MAGIC, 1) + 42;
     bytes[at..at + 4].copy_from_slice(&[0; 4]);
-    assert!(read_error(&bytes).contains("does not follow"));
+    assert!(read_error_text(&bytes).contains("does not follow"));
 }
 
 #[test]
@@ -209,5 +209,5 @@ fn correct_sizes_in_a_data_descriptor_are_accepted() {
     bytes.splice(directory..directory, descriptor);
     assert_eq!(read_zip(&bytes).unwrap().len(), 1);
     bytes[directory + 4] ^= 1;
-    assert!(read_error(&bytes).contains("the sizes after it"));
+    assert!(read_error_text(&bytes).contains("the sizes after it"));
 }
