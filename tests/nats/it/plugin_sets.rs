@@ -270,7 +270,7 @@ fn a_worker_begins_no_turn_before_a_set_is_published_and_then_runs_it_and_nothin
         "set 1 of the tenant t",
         "hello 0.1.0: ",
         "session",
-        "set 1 is published",
+        "the set of plugins 1 is published",
     ] {
         assert!(published.contains(words), "{words}: {published}");
     }

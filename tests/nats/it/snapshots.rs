@@ -312,7 +312,10 @@ fn what_is_too_large_or_leaves_the_folder_is_named_and_the_last_snapshot_stays()
         std::fs::write(path.join(format!("f-{n}")), "").unwrap();
     }
     let refused = own.store_snapshot("s").unwrap_err().to_string();
-    assert!(refused.contains("more than 5 of them"), "{refused}");
+    assert!(
+        refused.contains("more than 5 files, folders and links"),
+        "{refused}"
+    );
     let other = fleet.snapshots("b", limits);
     other.restore("s").unwrap();
     let mut names: Vec<_> = std::fs::read_dir(fleet.path("b"))
@@ -366,7 +369,7 @@ fn a_worker_whose_own_folder_a_command_removed_goes_on_and_follows_no_link_in_it
     symlink(fleet.path("elsewhere"), &mark).unwrap();
     let refused = own.restore("s").unwrap_err();
     assert!(matches!(refused, NatsError::Files { .. }), "{refused}");
-    assert!(refused.to_string().contains("is no folder"), "{refused}");
+    assert!(refused.to_string().contains("is not a folder"), "{refused}");
     std::fs::remove_file(&mark).unwrap();
     own.restore("s").unwrap();
     assert_eq!(std::fs::read(path.join("f")).unwrap(), b"1");

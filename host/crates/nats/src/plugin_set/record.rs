@@ -260,7 +260,10 @@ mod tests {
         assert!(refused(|record| record.oldest = 4).contains("the oldest"));
         assert!(refused(|record| record.plugins.clear()).contains("0 plugins"));
         assert!(refused(|record| record.plugins.push(plugin("x"))).contains("one name"));
-        assert!(refused(|record| record.plugins[0].name = "a b".to_owned()).contains("no name"));
+        assert!(
+            refused(|record| record.plugins[0].name = "a b".to_owned())
+                .contains("not a valid plugin name")
+        );
         let large = |record: &mut PluginSetRecord| {
             let files = record.plugins[0].files.values_mut();
             files.for_each(|file| file.bytes = u64::MAX);
