@@ -36,7 +36,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
                 "0.1.0",
                 r#"{"contract":"9.1.0","language":"rust","sdk":"rind-sdk 9.1.0"}"#,
             ),
-            "it was built with rind-sdk 9.1.0 (rust), which needs version 9.1.0 of the contract",
+            "it was built with rind-sdk 9.1.0 (rust), which needs version 9.1.0 of the plugin contract",
         ),
         load(
             "says in its stamp what no SDK writes",
@@ -131,7 +131,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         load(
             "components within components, ten thousand deep",
             nested(),
-            "more than 32 deep",
+            "more than 32 levels deep",
         ),
         load("a million types", types(), "is not a valid component"),
         attack(
