@@ -183,7 +183,9 @@ fn every_result_has_its_own_handle_and_an_unknown_handle_lists_all() {
     assert!(read(json!({"handle": "out-2"})).unwrap().contains("yyy"));
     let error = read(json!({"handle": "out-3"})).unwrap_err();
     assert!(
-        error.message().ends_with("there are: out-1, out-2"),
+        error
+            .message()
+            .ends_with("the stored outputs are: out-1, out-2"),
         "{error}"
     );
     assert!(read(json!({"handle": "7"})).is_err());
