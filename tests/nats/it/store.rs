@@ -2,7 +2,7 @@
 
 use rind_nats::NatsSessions;
 use rind_nats_tests::{NatsServers, ServerSetup};
-use rind_session_test::{CHECKS, TwoStoreHandles};
+use rind_session_test::{CHECKS, StoreHandles};
 
 /// Runs each check with its own tenant. Returns the failures.
 fn failures(servers: &NatsServers) -> Vec<String> {
@@ -11,7 +11,7 @@ fn failures(servers: &NatsServers) -> Vec<String> {
         let config = servers.config(&format!("check-{n}")).with_partitions(1);
         let own = NatsSessions::connect(config.clone()).unwrap();
         let other = NatsSessions::connect(config).unwrap();
-        failed.extend(check.run(&TwoStoreHandles::new(own, other)).err());
+        failed.extend(check.run(&StoreHandles::new(own, other)).err());
     }
     failed
 }

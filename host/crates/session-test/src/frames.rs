@@ -4,11 +4,11 @@
 use rind_lib::session::FramePosition;
 
 use crate::{
-    Checked, TwoStoreHandles, append_all_frames, check_equal, name_failed_operation,
+    Checked, StoreHandles, append_all_frames, check_equal, name_failed_operation,
     parse_session_address, read_session_text, write_session,
 };
 
-pub(crate) fn frames_come_back_in_order(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn frames_come_back_in_order(store: &StoreHandles) -> Checked {
     let frames = ["{\"a\":1}\n", "{\"b\":2}\n{\"c\":3}\n", "{\"d\":\"é\"}\n"];
     let at = write_session(&*store.own, "one", &frames)?;
     check_equal(
@@ -18,7 +18,7 @@ pub(crate) fn frames_come_back_in_order(store: &TwoStoreHandles) -> Checked {
     )
 }
 
-pub(crate) fn frames_that_wait_go_before_the_next_one(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn frames_that_wait_go_before_the_next_one(store: &StoreHandles) -> Checked {
     let at = parse_session_address("one")?;
     let mut journal = name_failed_operation("create a session", store.own.create(&at))?;
     append_all_frames(&mut *journal, &["1\n"])?;
@@ -38,7 +38,7 @@ pub(crate) fn frames_that_wait_go_before_the_next_one(store: &TwoStoreHandles) -
     )
 }
 
-pub(crate) fn a_sync_writes_the_frames_that_wait(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_sync_writes_the_frames_that_wait(store: &StoreHandles) -> Checked {
     let at = parse_session_address("one")?;
     let mut journal = name_failed_operation("create a session", store.own.create(&at))?;
     name_failed_operation("append", journal.append_with_next(b"1\n"))?;
@@ -58,7 +58,7 @@ pub(crate) fn a_sync_writes_the_frames_that_wait(store: &TwoStoreHandles) -> Che
     )
 }
 
-pub(crate) fn dropping_a_journal_writes_the_frames_that_wait(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn dropping_a_journal_writes_the_frames_that_wait(store: &StoreHandles) -> Checked {
     let at = parse_session_address("one")?;
     let mut journal = name_failed_operation("create a session", store.own.create(&at))?;
     name_failed_operation("append", journal.append_with_next(b"1\n"))?;
@@ -70,7 +70,7 @@ pub(crate) fn dropping_a_journal_writes_the_frames_that_wait(store: &TwoStoreHan
     )
 }
 
-pub(crate) fn a_session_is_read_from_each_position(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_session_is_read_from_each_position(store: &StoreHandles) -> Checked {
     let at = parse_session_address("one")?;
     let mut journal = name_failed_operation("create a session", store.own.create(&at))?;
     let mut ends = vec![FramePosition::START];
@@ -98,7 +98,7 @@ pub(crate) fn a_session_is_read_from_each_position(store: &TwoStoreHandles) -> C
     Ok(())
 }
 
-pub(crate) fn large_and_many_frames_are_kept(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn large_and_many_frames_are_kept(store: &StoreHandles) -> Checked {
     let at = parse_session_address("one")?;
     let mut journal = name_failed_operation("create a session", store.own.create(&at))?;
     let large = format!("\"{}\"\n", "x".repeat(3 << 20));
@@ -125,7 +125,7 @@ pub(crate) fn large_and_many_frames_are_kept(store: &TwoStoreHandles) -> Checked
 }
 
 pub(crate) fn a_session_that_is_opened_again_goes_on_after_its_last_frame(
-    store: &TwoStoreHandles,
+    store: &StoreHandles,
 ) -> Checked {
     let at = write_session(&*store.own, "one", &["1\n", "2\n"])?;
     let mut opened = name_failed_operation("open a session", store.other.open(&at))?;

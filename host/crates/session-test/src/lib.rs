@@ -30,14 +30,14 @@ use rind_lib::text::format_error_chain;
 
 /// Two handles of one store that is empty when a check begins.
 #[derive(Clone, Debug)]
-pub struct TwoStoreHandles {
+pub struct StoreHandles {
     /// Handle of the first program, which writes.
     pub own: Arc<dyn Sessions>,
     /// Handle of a second program on the same store.
     pub other: Arc<dyn Sessions>,
 }
 
-impl TwoStoreHandles {
+impl StoreHandles {
     /// Creates a pair of handles. Both may be clones of the same value if the store cannot be
     /// opened twice.
     pub fn new(own: impl Sessions + 'static, other: impl Sessions + 'static) -> Self {
@@ -53,7 +53,7 @@ impl TwoStoreHandles {
 pub struct StoreCheck {
     /// Name of the property: a sentence with `_` instead of spaces.
     pub name: &'static str,
-    check: fn(&TwoStoreHandles) -> Checked,
+    check: fn(&StoreHandles) -> Checked,
 }
 
 impl StoreCheck {
@@ -61,7 +61,7 @@ impl StoreCheck {
     ///
     /// # Errors
     /// The store does not have the property. The text contains the expected and the found value.
-    pub fn run(&self, store: &TwoStoreHandles) -> Result<(), String> {
+    pub fn run(&self, store: &StoreHandles) -> Result<(), String> {
         (self.check)(store).map_err(|why| format!("{}: {why}", self.name))
     }
 }

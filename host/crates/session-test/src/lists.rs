@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use rind_lib::session::{BlobKind, SessionBlobs};
 
 use crate::{
-    Checked, TwoStoreHandles, append_all_frames, check_equal, check_refused,
+    Checked, StoreHandles, append_all_frames, check_equal, check_refused,
     is_existing_session_error, is_locked_session_error, is_unknown_session_error,
     name_failed_operation, parse_session_address, read_session_text, write_session,
 };
 
-pub(crate) fn sessions_are_listed_in_pages(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn sessions_are_listed_in_pages(store: &StoreHandles) -> Checked {
     check_equal(
         "an empty store",
         &name_failed_operation("list", store.own.list(None, 10))?
@@ -48,7 +48,7 @@ pub(crate) fn sessions_are_listed_in_pages(store: &TwoStoreHandles) -> Checked {
     Ok(())
 }
 
-pub(crate) fn subagents_are_listed_below_their_session(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn subagents_are_listed_below_their_session(store: &StoreHandles) -> Checked {
     let at = write_session(&*store.own, "one", &["1\n"])?;
     write_session(&*store.own, "one-more", &["1\n"])?;
     for agent in ["sub-2", "sub-1", "sub-1/agents/held-3"] {
@@ -84,7 +84,7 @@ pub(crate) fn subagents_are_listed_below_their_session(store: &TwoStoreHandles) 
     )
 }
 
-pub(crate) fn a_removed_session_is_gone_with_all_that_it_has(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_removed_session_is_gone_with_all_that_it_has(store: &StoreHandles) -> Checked {
     let at = write_session(&*store.own, "one", &["1\n"])?;
     let child = write_session(&*store.own, "one/agents/sub-1", &["2\n"])?;
     let name = SessionBlobs::text_blob_id("x");
@@ -124,7 +124,7 @@ pub(crate) fn a_removed_session_is_gone_with_all_that_it_has(store: &TwoStoreHan
     check_equal("value of the removed one", &blobs.length(&name), &None)
 }
 
-pub(crate) fn a_session_that_is_open_is_not_removed(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_session_that_is_open_is_not_removed(store: &StoreHandles) -> Checked {
     let at = parse_session_address("one")?;
     let mut journal = name_failed_operation("create a session", store.own.create(&at))?;
     append_all_frames(&mut *journal, &["1\n"])?;
@@ -142,7 +142,7 @@ pub(crate) fn a_session_that_is_open_is_not_removed(store: &TwoStoreHandles) -> 
     )
 }
 
-pub(crate) fn a_fork_has_its_own_lines_values_and_subagents(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_fork_has_its_own_lines_values_and_subagents(store: &StoreHandles) -> Checked {
     let from = write_session(&*store.own, "one", &["1\n", "2\n"])?;
     for agent in ["sub-1", "sub-1/agents/sub-9", "sub-2"] {
         write_session(&*store.own, &format!("one/agents/{agent}"), &["3\n"])?;
@@ -192,7 +192,7 @@ pub(crate) fn a_fork_has_its_own_lines_values_and_subagents(store: &TwoStoreHand
     name_failed_operation("open the fork", store.own.open(&to)).map(drop)
 }
 
-pub(crate) fn a_fork_replaces_no_session(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_fork_replaces_no_session(store: &StoreHandles) -> Checked {
     let from = write_session(&*store.own, "one", &["1\n"])?;
     let to = write_session(&*store.own, "two", &["2\n"])?;
     let none = BTreeSet::new();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rind_lib::message::{Message, Role};
 use rind_lib::session::{Body, Session, SessionSpec, SessionStore};
 
-use crate::{Checked, TwoStoreHandles, check_equal, name_failed_operation};
+use crate::{Checked, StoreHandles, check_equal, name_failed_operation};
 
 fn spec() -> SessionSpec {
     SessionSpec {
@@ -45,7 +45,7 @@ fn message_texts(session: &Session) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn an_agent_finds_its_session_as_it_left_it(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn an_agent_finds_its_session_as_it_left_it(store: &StoreHandles) -> Checked {
     let (own, other) = (
         SessionStore::with_backend(store.own.clone()),
         SessionStore::with_backend(store.other.clone()),
@@ -95,7 +95,7 @@ pub(crate) fn an_agent_finds_its_session_as_it_left_it(store: &TwoStoreHandles) 
     )
 }
 
-pub(crate) fn an_interrupted_turn_is_closed_when_it_is_opened(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn an_interrupted_turn_is_closed_when_it_is_opened(store: &StoreHandles) -> Checked {
     let own = SessionStore::with_backend(store.own.clone());
     let session = name_failed_operation("create a session", own.create(&spec()))?;
     let id = session.id().to_string();
@@ -109,7 +109,7 @@ pub(crate) fn an_interrupted_turn_is_closed_when_it_is_opened(store: &TwoStoreHa
     check_equal("turn", &session.turn(), &2)
 }
 
-pub(crate) fn archived_turns_are_found_below_their_session(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn archived_turns_are_found_below_their_session(store: &StoreHandles) -> Checked {
     let own = SessionStore::with_backend(store.own.clone());
     let session = name_failed_operation("create a session", own.create(&spec()))?;
     begin_turn(&session, 1)?;
@@ -134,7 +134,7 @@ pub(crate) fn archived_turns_are_found_below_their_session(store: &TwoStoreHandl
     )
 }
 
-pub(crate) fn a_session_of_an_agent_is_forked_at_an_entry(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_session_of_an_agent_is_forked_at_an_entry(store: &StoreHandles) -> Checked {
     let own = SessionStore::with_backend(store.own.clone());
     let session = name_failed_operation("create a session", own.create(&spec()))?;
     let large = "v".repeat(100_000);

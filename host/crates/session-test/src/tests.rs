@@ -10,7 +10,7 @@ use rind_lib::session::{
 
 use super::*;
 
-fn failed_checks(make: impl Fn() -> TwoStoreHandles) -> Vec<String> {
+fn failed_checks(make: impl Fn() -> StoreHandles) -> Vec<String> {
     let failed = CHECKS.iter().filter_map(|check| check.run(&make()).err());
     failed.collect()
 }
@@ -22,13 +22,13 @@ fn the_session_store_in_files_passes_all_checks() {
     let new = || {
         made.set(made.get() + 1);
         let folder = root.path().join(made.get().to_string());
-        TwoStoreHandles::new(SessionFiles::new(&folder), SessionFiles::new(&folder))
+        StoreHandles::new(SessionFiles::new(&folder), SessionFiles::new(&folder))
     };
     assert_eq!(failed_checks(new), Vec::<String>::new());
     let new = || {
         made.set(made.get() + 1);
         let files = SessionFiles::new(root.path().join(made.get().to_string())).without_disk_sync();
-        TwoStoreHandles::new(files.clone(), files)
+        StoreHandles::new(files.clone(), files)
     };
     assert_eq!(failed_checks(new), Vec::<String>::new());
 }
@@ -37,7 +37,7 @@ fn the_session_store_in_files_passes_all_checks() {
 fn the_in_memory_session_store_passes_all_checks() {
     let new = || {
         let store = MemorySessions::default();
-        TwoStoreHandles::new(store.clone(), store)
+        StoreHandles::new(store.clone(), store)
     };
     assert_eq!(failed_checks(new), Vec::<String>::new());
 }
@@ -189,7 +189,7 @@ fn each_fault_of_a_store_is_found_by_name() {
     ] {
         let new = || {
             let store = FaultyStore(MemorySessions::default(), fault);
-            TwoStoreHandles::new(store.clone(), store)
+            StoreHandles::new(store.clone(), store)
         };
         let found = failed_checks(new);
         let is_named = found.iter().any(|text| text.starts_with(expected));

@@ -2,9 +2,9 @@
 
 use rind_lib::session::{BlobKind, SessionBlobs};
 
-use crate::{Checked, TwoStoreHandles, check_equal, name_failed_operation, write_session};
+use crate::{Checked, StoreHandles, check_equal, name_failed_operation, write_session};
 
-pub(crate) fn a_value_is_kept_under_its_hash(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_value_is_kept_under_its_hash(store: &StoreHandles) -> Checked {
     let at = write_session(&*store.own, "one", &["1\n"])?;
     for kind in [BlobKind::Content, BlobKind::State] {
         let (own, other) = (store.own.blobs(&at, kind), store.other.blobs(&at, kind));
@@ -60,7 +60,7 @@ pub(crate) fn a_value_is_kept_under_its_hash(store: &TwoStoreHandles) -> Checked
     Ok(())
 }
 
-pub(crate) fn a_name_that_is_no_hash_is_refused(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_name_that_is_no_hash_is_refused(store: &StoreHandles) -> Checked {
     let at = write_session(&*store.own, "one", &["1\n"])?;
     let blobs = store.own.blobs(&at, BlobKind::State);
     let upper = SessionBlobs::text_blob_id("x").to_uppercase();
@@ -86,7 +86,7 @@ pub(crate) fn a_name_that_is_no_hash_is_refused(store: &TwoStoreHandles) -> Chec
 }
 
 pub(crate) fn values_of_one_kind_or_session_are_not_those_of_another(
-    store: &TwoStoreHandles,
+    store: &StoreHandles,
 ) -> Checked {
     let one = write_session(&*store.own, "one", &["1\n"])?;
     let two = write_session(&*store.own, "two", &["1\n"])?;

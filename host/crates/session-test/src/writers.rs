@@ -6,7 +6,7 @@ use std::thread;
 use rind_lib::session::{FramePosition, SessionAddress, Sessions};
 
 use crate::{
-    Checked, TwoStoreHandles, append_all_frames, check_equal, check_refused,
+    Checked, StoreHandles, append_all_frames, check_equal, check_refused,
     is_existing_session_error, is_locked_session_error, is_unknown_session_error,
     name_failed_operation, parse_session_address, read_session_text, write_session,
 };
@@ -14,7 +14,7 @@ use crate::{
 /// Number of threads that compete in a check.
 const RIVALS: usize = 8;
 
-pub(crate) fn a_session_is_created_once(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_session_is_created_once(store: &StoreHandles) -> Checked {
     let at = parse_session_address("one")?;
     let mut journal = name_failed_operation("create a session", store.own.create(&at))?;
     check_refused(
@@ -37,7 +37,7 @@ pub(crate) fn a_session_is_created_once(store: &TwoStoreHandles) -> Checked {
     )
 }
 
-pub(crate) fn a_session_has_one_writer(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_session_has_one_writer(store: &StoreHandles) -> Checked {
     let at = parse_session_address("one")?;
     let mut journal = name_failed_operation("create a session", store.own.create(&at))?;
     append_all_frames(&mut *journal, &["1\n"])?;
@@ -60,7 +60,7 @@ pub(crate) fn a_session_has_one_writer(store: &TwoStoreHandles) -> Checked {
 /// Returns how many of several threads succeed when all try at the same moment. Their results, such
 /// as open sessions, are kept until all threads have tried.
 fn count_winners<T: Send>(
-    store: &TwoStoreHandles,
+    store: &StoreHandles,
     try_once: impl Fn(&dyn Sessions) -> Option<T> + Sync,
 ) -> usize {
     let barrier = Barrier::new(RIVALS);
@@ -82,9 +82,7 @@ fn count_winners<T: Send>(
     })
 }
 
-pub(crate) fn of_many_that_create_a_session_at_once_one_succeeds(
-    store: &TwoStoreHandles,
-) -> Checked {
+pub(crate) fn of_many_that_create_a_session_at_once_one_succeeds(store: &StoreHandles) -> Checked {
     for n in 0..20 {
         let at = parse_session_address(&format!("race-{n}"))?;
         let n_won = count_winners(store, |handle| handle.create(&at).ok());
@@ -93,7 +91,7 @@ pub(crate) fn of_many_that_create_a_session_at_once_one_succeeds(
     Ok(())
 }
 
-pub(crate) fn of_many_that_open_a_session_at_once_one_succeeds(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn of_many_that_open_a_session_at_once_one_succeeds(store: &StoreHandles) -> Checked {
     for n in 0..20 {
         let at = write_session(&*store.own, &format!("race-{n}"), &["1\n"])?;
         let n_won = count_winners(store, |handle| handle.open(&at).ok());
@@ -102,7 +100,7 @@ pub(crate) fn of_many_that_open_a_session_at_once_one_succeeds(store: &TwoStoreH
     Ok(())
 }
 
-pub(crate) fn a_session_is_read_while_it_is_written(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn a_session_is_read_while_it_is_written(store: &StoreHandles) -> Checked {
     let at = parse_session_address("one")?;
     let mut journal = name_failed_operation("create a session", store.own.create(&at))?;
     for n in 1..=3_usize {
@@ -114,7 +112,7 @@ pub(crate) fn a_session_is_read_while_it_is_written(store: &TwoStoreHandles) -> 
     Ok(())
 }
 
-pub(crate) fn what_is_not_there_is_named(store: &TwoStoreHandles) -> Checked {
+pub(crate) fn what_is_not_there_is_named(store: &StoreHandles) -> Checked {
     let missing = |at: &SessionAddress| {
         let (own, other) = (&store.own, &store.other);
         check_equal("whether it is there", &own.contains(at), &false)?;
