@@ -45,7 +45,7 @@ enum HostName {
     Any,
     /// `*.example.com`: any subdomain, but not the domain itself.
     Below(String),
-    /// One host name, in lower case, without a trailing dot.
+    /// Single host name, in lower case, without a trailing dot.
     Exact(String),
     Address(IpAddr),
 }

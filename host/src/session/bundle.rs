@@ -38,8 +38,8 @@ pub struct SessionExport {
     folder: std::path::PathBuf,
     parts: Vec<SessionFile>,
     form: SessionExportFormat,
-    /// Messages about files that are in the session's folder but that no version of Rind creates.
-    /// They are not exported.
+    /// Messages about files that are not exported: files in the session's folder that no version of
+    /// Rind creates.
     left_out: Vec<String>,
     /// Temporary folder with a copy of the session, if the store does not keep sessions in files.
     /// Dropping this value removes the folder.

@@ -22,7 +22,7 @@ pub fn get(key: &str) -> Result<Option<String>, Error> {
 /// together 64 MiB.
 ///
 /// # Errors
-/// One of these limits is exceeded, or the host could not store the value.
+/// A limit is exceeded, or the host could not store the value.
 pub fn set(key: &str, value: &str) -> Result<(), Error> {
     host::set(key, value)
 }

@@ -2,8 +2,8 @@
 //!
 //! The code is pure. It has a list of harmless settings; all other settings count as dangerous.
 
-/// Sections of a repository's git settings, with those of their keys that cannot run a program.
-/// They apply to any subsection.
+/// Sections of a repository's git settings, with those of their keys that cannot run a program, in
+/// the section and in any subsection.
 const HARMLESS: &[(&str, &[&str])] = &[
     ("advice", &[]),
     (

@@ -25,8 +25,8 @@ use rind_lib::point::payload::Source;
 /// Maximum time between two presses of Ctrl-C for the second one to quit the chat.
 const MAX_DOUBLE_PRESS: Duration = Duration::from_secs(1);
 
-/// Maximum time between two presses of Ctrl-C on an empty line for the second one to quit the chat.
-/// It is long enough to read the hint about the second press.
+/// Maximum time between two presses of Ctrl-C on an empty line for the second one to quit the chat:
+/// long enough to read the hint about the second press.
 pub(super) const MAX_QUIT_PRESS: Duration = Duration::from_secs(2);
 
 /// Words that answer a question or turn its pages. They are never sent to the model directly after

@@ -142,7 +142,7 @@ impl SharedSession {
     /// HTTP status of that program's response.
     ///
     /// # Errors
-    /// That program does not answer.
+    /// The other program does not answer.
     pub(crate) async fn send_question_answer(
         &self,
         question: &OpenQuestion,
