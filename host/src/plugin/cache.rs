@@ -12,6 +12,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use wasmtime::Engine;
@@ -21,7 +22,7 @@ use super::code_digest::native_code_digest;
 use super::compile::{Compiler, FOLDER_PREFIX};
 use super::function_store::MAX_STORE_BYTES;
 use super::{Error, files, foreign};
-use crate::disk::{create_private_folder, replace_private_file};
+use crate::disk::{TemporaryFolder, create_private_folder, replace_private_file};
 use crate::grant::held::InMemoryFolder;
 
 /// Maximum size of a component. CPython with its standard library has about 20 MiB.
@@ -44,10 +45,15 @@ const ENTRY_SUFFIX: &str = ".cwasm";
 /// Length of the keyed hash at the beginning of a cache entry, in bytes.
 const MAC_BYTES: usize = 32;
 
+/// Name prefix of the folder of a cache that lasts only as long as the process.
+const TEMPORARY_PREFIX: &str = ".rind-cache-";
+
 #[derive(Clone, Debug)]
 pub(crate) struct CompileCache {
     folder: PathBuf,
     key: [u8; 32],
+    /// Owner of the folder, if the cache is removed with this value.
+    _temporary: Option<Arc<TemporaryFolder>>,
 }
 
 /// Bytes of a component with their path and digest.
@@ -121,11 +127,40 @@ impl CompileCache {
         let cache = Self {
             folder: folder.to_owned(),
             key,
+            _temporary: None,
         };
         if read_file_age(&folder.with_extension(SWEPT)).is_none_or(|age| age > DAY) {
             cache.remove_old_cache_entries();
         }
         Ok(cache)
+    }
+
+    /// Opens the cache like [`Self::open_cache`]. If its folders cannot be written, for example in a
+    /// read-only container, opens an empty cache in a temporary folder, which is removed with this
+    /// value.
+    pub(crate) fn open_or_create_temporary_cache(
+        folder: &Path,
+        key_file: &Path,
+    ) -> Result<Self, Error> {
+        let opened = Self::open_cache(folder, key_file);
+        let Err(Error::Io { source, .. }) = &opened else {
+            return opened;
+        };
+        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        if !matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem) {
+            return opened;
+        }
+        tracing::warn!(%source, folder = %folder.display(), "no cache of native code: plugins are compiled at every start");
+        let temporary = TemporaryFolder::new(TEMPORARY_PREFIX).map_err(Error::io(
+            "create a temporary cache in",
+            std::env::temp_dir(),
+        ))?;
+        let path = temporary.path();
+        let cache = Self::open_cache(&path.join("code"), &path.join("key"))?;
+        Ok(Self {
+            _temporary: Some(Arc::new(temporary)),
+            ..cache
+        })
     }
 
     /// Removes entries that were not used for a long time, and directories of compilations whose
@@ -341,6 +376,24 @@ mod tests {
 
     /// The smallest component.
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    #[test]
+    fn a_cache_that_cannot_be_written_is_one_in_a_temporary_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let is_temporary = |folder: &Path| {
+            let opened =
+                CompileCache::open_or_create_temporary_cache(&folder.join("c"), &folder.join("k"));
+            opened.map(|cache| (cache._temporary.is_some(), cache.folder))
+        };
+        let (temporary, _) = is_temporary(folder.path()).unwrap();
+        assert!(!temporary);
+        // Nobody can create folders there, not even root.
+        let (temporary, folder) = is_temporary(Path::new("/sys/rind")).unwrap();
+        assert!(temporary);
+        assert!(!folder.exists(), "the folder is removed with the cache");
+        let error = is_temporary(Path::new("/dev/null")).unwrap_err();
+        assert!(error.to_string().contains("make private"), "{error}");
+    }
 
     #[tokio::test]
     async fn carried_code_that_cannot_be_loaded_is_compiled_anew() {

@@ -70,7 +70,10 @@ impl PluginSet {
         if !found.is_empty() || !options.components.is_empty() {
             let loader = PluginLoader {
                 engine: engine()?,
-                cache: CompileCache::open_cache(&options.cache, &options.cache_key)?,
+                cache: CompileCache::open_or_create_temporary_cache(
+                    &options.cache,
+                    &options.cache_key,
+                )?,
                 options,
             };
             for found in found {

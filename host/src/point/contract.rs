@@ -25,7 +25,7 @@ mod generated {
 pub use generated::rind::plugin::{outcomes, payloads, types};
 
 /// Implements serialization for enums of the contract, with their names in events and session
-/// entries. The doc comments below become part of the JSON Schema of the events.
+/// entries. Their docs in the contract become part of the JSON Schema of the events.
 macro_rules! named {
     ($($(#[$doc:meta])* $module:ident::$name:ident { $($(#[$case_doc:meta])* $case:ident,)* })*) => {$(
         const _: () = {
@@ -60,70 +60,23 @@ macro_rules! named {
         };
     )*};
 }
-named! {
-    /// Source of a text.
-    payloads::Source {
-        /// A person at the terminal.
-        Terminal,
-        /// A request over HTTP.
-        Http,
-        /// An MCP client.
-        Mcp,
-        /// A loop plugin.
-        LoopPlugin,
-        /// The parent agent of a subagent.
-        Agent,
-    }
-    /// Decision on how to handle a turn.
-    payloads::Decision {
-        /// Go ahead.
-        Direct,
-        /// Ask the user before doing anything that cannot be undone.
-        AskFirst,
-        /// Hand parts to subagents.
-        Delegate,
-        /// Write a plan before the first change.
-        Plan,
-        /// Run independent parts side by side.
-        Parallelize,
-    }
-    /// Tier of a part of the system prompt: how long it stays the same; earlier tiers come first.
-    payloads::Tier {
-        /// Stays the same for the whole session.
-        Stable,
-        /// Changes with the project.
-        Context,
-        /// May change at every turn.
-        Volatile,
-    }
-    /// Reason why a turn ended.
-    payloads::StopReason {
-        /// The model was done.
-        Done,
-        /// The step limit was reached.
-        MaxSteps,
-        /// A hook or a policy refused to go on.
-        Blocked,
-        /// The user interrupted.
-        Cancelled,
-        /// The provider or the host failed.
-        Failed,
-    }
-    /// Level of a log line or notice.
-    types::Level {
-        /// Detail for the author of the plugin.
-        Debug,
-        /// Information for the operator.
-        Info,
-        /// A warning.
-        Warn,
-        /// An error.
-        Error,
-    }
-}
+include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/enums.in"));
+for_each_enum!(named);
 
 impl From<Usage> for types::Usage {
     fn from(usage: Usage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cache_read_tokens: usage.cache_read_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            estimated: usage.estimated,
+        }
+    }
+}
+
+impl From<types::Usage> for Usage {
+    fn from(usage: types::Usage) -> Self {
         Self {
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,

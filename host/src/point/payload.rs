@@ -20,7 +20,7 @@ use crate::message::{EffectClass, Message, ToolCall, ToolResult, Usage};
 use crate::point::dispatch::PointKind;
 
 include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../wit/payloads.in"));
-pub(crate) use for_each_payload;
+pub(crate) use {for_each_handle, for_each_payload};
 
 /// Payload of `system-prompt` hooks, with the parts collected so far, which guests do not see.
 #[derive(Clone, Debug, PartialEq)]

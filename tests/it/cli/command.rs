@@ -199,14 +199,17 @@ fn commands_about_a_session_tell_of_it_and_change_it() {
         "{}",
         ran.stderr
     );
-    assert_snapshot!(said("/cost").stdout, @"
-    3 turns: 5151 tokens in, 58 out · $0, and 5209 tokens without a price
-      scripted: 3 requests, 5151 tokens in, 58 out
+    // The size of a request depends on the path of the test's folder and on the descriptions of
+    // tools, so digits are removed.
+    let without_digits = |text: String| text.replace(|c: char| c.is_ascii_digit(), "");
+    let cost = said("/cost").stdout;
+    assert!(cost.starts_with("3 turns: "), "{cost}");
+    assert!(cost.contains("scripted: 3 requests, "), "{cost}");
+    assert_snapshot!(without_digits(cost).replace("  ", " "), @"
+     turns: tokens in, out · $, and tokens without a price
+     scripted: requests, tokens in, out
     ");
-    // The size of the system prompt depends on the test's folder and the date, so digits are
-    // removed.
-    let context = said("/context").stdout;
-    let context = context.replace(|c: char| c.is_ascii_digit(), "");
+    let context = without_digits(said("/context").stdout);
     assert_snapshot!(context.replace("  ", ""), @r"
      system prompt: -identity (host)
     system prompt: -tools (host)

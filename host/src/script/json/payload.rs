@@ -1,5 +1,5 @@
 //! Converts payloads to the JSON that scripts receive. The JSON has the fields that
-//! `wit/payloads.wit` declares.
+//! `wit/payloads.wit` declares, and the contents of the handles in `wit/handles.wit`.
 //!
 //! Messages, calls and results have the same format as in events. A value that is a string with
 //! JSON text in the WIT contract is nested JSON here, so that a single `jq` filter can read it.
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::message::{EffectClass, Message, Parts, ToolCall, Usage};
 use crate::point::contract::types;
-use crate::point::payload::for_each_payload;
+use crate::point::payload::{for_each_handle, for_each_payload};
 
 /// Payload types of the host, under the names that the WIT contract uses.
 mod p {
@@ -87,20 +87,15 @@ impl ToScriptJson for types::Usage {
     type Shown = Usage;
 
     fn show(&self) -> Usage {
-        Usage {
-            input_tokens: self.input_tokens,
-            output_tokens: self.output_tokens,
-            cache_read_tokens: self.cache_read_tokens,
-            cache_write_tokens: self.cache_write_tokens,
-            estimated: self.estimated,
-        }
+        (*self).into()
     }
 }
 
-/// Defines the serialized type of each record of the WIT contract.
+/// Defines the serialized type of each payload of the WIT contract. Plugins read some of them through
+/// handles; scripts receive the complete data.
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident {
-        $($(#[$about:meta])* $field:ident $(as $json:literal)?: $type:ty $(= $($from:ident).+)?,)*
+        $($(#[$about:meta])* $field:ident $(as $json:literal)?: $type:ty,)*
     })*) => {$(
         $(#[$doc])*
         #[derive(Serialize, JsonSchema)]
@@ -112,61 +107,17 @@ macro_rules! records {
             type Shown = $name;
 
             fn show(&self) -> $name {
-                $name { $($field: records!(@value self $field $($($from).+)?).show(),)* }
+                $name { $($field: records!(@value self $name $field).show(),)* }
             }
         }
     )*};
-    (@value $self:ident $field:ident) => { $self.$field };
-    (@value $self:ident $field:ident $($from:ident).+) => { $self.$($from).+ };
+    (@value $self:ident FinishedCall content) => { $self.result.content };
+    (@value $self:ident FinishedCall is_error) => { $self.result.is_error };
+    (@value $self:ident WireRequest body) => { parse_value(&$self.body) };
+    (@value $self:ident $name:ident $field:ident) => { $self.$field };
 }
 for_each_payload!(records);
-
-// Plugins receive these payloads as resource handles; scripts receive the complete data as JSON.
-records! {
-    /// A tool call that ended or was refused.
-    FinishedCall {
-        /// The call with its final arguments.
-        call: ToolCall,
-        /// Content of the result: a text, or a list of parts.
-        content: Parts = result.content,
-        /// Whether the call failed, was refused or was cancelled.
-        is_error: bool = result.is_error,
-        /// Whether the tool did not run: the call was refused, skipped, or names no tool.
-        is_refused: bool,
-        /// Run time of the tool in milliseconds; 0 if the call was refused.
-        duration_ms: u64,
-        /// Name of the plugin that provides the tool; null for a built-in tool.
-        plugin: Option<String>,
-    }
-    /// Part of a conversation that is about to be compacted or archived, or just was.
-    Slice {
-        /// Reason: `token-threshold`, `max-steps`, `tool-calls`, or `asked`.
-        reason: String,
-        /// Messages in order, oldest first.
-        messages: Vec<Message>,
-        /// Summary that replaces the messages; empty before it is written.
-        summary: String,
-    }
-    /// A provider's answer after its stream has ended.
-    WireResponse {
-        /// Purpose of the request.
-        purpose: p::Purpose,
-        /// Name of the provider.
-        provider: String,
-        /// HTTP status; 0 for a provider that is not reached over HTTP.
-        status: u16,
-        /// Milliseconds from sending the request to the end of the stream.
-        latency_ms: u64,
-        /// Tokens used.
-        usage: Usage,
-        /// Cost in US dollars; null when no price is known.
-        cost_usd: Option<f64>,
-        /// Name of the model that answered.
-        model: String,
-        /// Raw answer of the server.
-        body: String,
-    }
-}
+for_each_handle!(records);
 
 /// Purpose of a request to the model.
 #[derive(Serialize, JsonSchema)]
@@ -188,26 +139,6 @@ impl ToScriptJson for p::Purpose {
             Self::Step => Purpose::Step,
             Self::Host(name) => Purpose::Host(name.clone()),
             Self::Plugin(name) => Purpose::Plugin(name.clone()),
-        }
-    }
-}
-
-/// A request in the provider's own format, before it is sent.
-#[derive(Serialize, JsonSchema)]
-pub(in super::super) struct WireRequest {
-    /// Name of the provider.
-    provider: String,
-    /// The body, in the provider's own format.
-    body: Value,
-}
-
-impl ToScriptJson for p::WireRequest {
-    type Shown = WireRequest;
-
-    fn show(&self) -> WireRequest {
-        WireRequest {
-            provider: self.provider.clone(),
-            body: parse_value(&self.body),
         }
     }
 }

@@ -142,7 +142,7 @@ fn coverage_names_what_no_case_called_in_every_report() {
     let ran = rind.run(&args).exits(0);
     assert!(
         ran.stderr.contains(
-            "hello: the cases call 1 of its 2 hooks, tools, commands and loops; no case calls greet"
+            "hello: the cases reach 1 of its 2 hooks, tools, commands and loops; no case reaches greet"
         ),
         "{}",
         ran.stderr

@@ -1,9 +1,9 @@
 //! Converts payloads of hooks from and to the form in test cases: TOML values with the contract's
 //! names in snake case.
 //!
-//! The fields correspond to `wit/payloads.wit`. A field that a case omits gets the value that it
-//! has in an ordinary turn. An unknown field is an error. `records` defines the tables, `messages`
-//! the messages and tool calls. Start from [`CasePayload`].
+//! The fields are those of `wit/payloads.wit`. A field that a case omits gets the value that it has
+//! in an ordinary turn (`defaults.toml`). An unknown field is an error. `records` defines the tables,
+//! `messages` the messages and tool calls. Start from [`CasePayload`].
 
 mod messages;
 mod records;
@@ -14,7 +14,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use rind_lib::message::Usage;
 use rind_lib::point::payload::{Decision, Source, StopReason, Tier};
 use rind_lib::tool::registry::ToolRegistry;
 
@@ -33,6 +32,11 @@ pub(super) trait CasePayload: Sized {
         tools: &ToolRegistry,
     ) -> Result<Self, String> {
         Self::from_case_value(value, tools)
+    }
+
+    /// Returns the value of a field of this type that a case omits; `None` if a case must write it.
+    fn absent() -> Option<Self> {
+        None
     }
 
     /// Converts the value to the form in which cases compare it. Fields that a case cannot write
@@ -54,11 +58,15 @@ fn serialize_value(value: &impl Serialize) -> Value {
 }
 
 macro_rules! plain {
-    ($($type:ty),*) => {$(
+    ($($type:ty $(= $absent:literal)?),*) => {$(
         impl CasePayload for $type {
             fn from_case_value(value: Value, _: &ToolRegistry) -> Result<Self, String> {
                 deserialize_plain(value)
             }
+
+            $(fn absent() -> Option<Self> {
+                Some($absent)
+            })?
 
             fn to_case_value(&self) -> Value {
                 serialize_value(self)
@@ -67,7 +75,16 @@ macro_rules! plain {
     )*};
 }
 plain!(
-    bool, u16, u32, u64, usize, f64, Source, Decision, Tier, StopReason, Usage
+    bool = false,
+    u16 = 0,
+    u32 = 0,
+    u64 = 0,
+    usize = 0,
+    f64 = 0.0,
+    Source,
+    Decision,
+    Tier,
+    StopReason
 );
 
 impl CasePayload for String {
@@ -90,6 +107,10 @@ impl<T: CasePayload> CasePayload for Option<T> {
         T::from_case_value(value, tools).map(Some)
     }
 
+    fn absent() -> Option<Self> {
+        Some(None)
+    }
+
     fn to_case_value(&self) -> Value {
         self.as_ref()
             .map_or(Value::Null, CasePayload::to_case_value)
@@ -104,6 +125,10 @@ impl<T: CasePayload> CasePayload for Vec<T> {
         };
         let read = |(n, value)| T::from_nth_case_value(value, n, tools);
         all.into_iter().enumerate().map(read).collect()
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Vec::new())
     }
 
     fn to_case_value(&self) -> Value {
@@ -152,6 +177,20 @@ impl<'a> UnreadTableFields<'a> {
         let read = value.map(|value| T::from_case_value(value, self.tools));
         read.transpose()
             .map_err(|error| format!("`{name}`: {error}"))
+    }
+
+    /// Takes a field that is required unless it has a default: the value `default`, or the type's
+    /// value of a field that is absent.
+    fn take_field_or_default<T: CasePayload>(
+        &mut self,
+        name: &'static str,
+        default: Option<Value>,
+    ) -> Result<T, String> {
+        if let Some(default) = default.filter(|_| !self.left.contains_key(name)) {
+            self.left.insert(name.to_owned(), default);
+        }
+        let value = self.take_field(name)?.or_else(T::absent);
+        value.ok_or_else(|| format!("`{name}` is missing"))
     }
 
     fn take_value(&mut self, name: &'static str) -> Option<Value> {

@@ -1,20 +1,36 @@
-//! Defines, field by field, how test cases write the payloads that are tables.
+//! Defines how test cases write the payloads that are tables: with the fields of the contract, and
+//! with the values of `defaults.toml` for fields that a case omits.
 
-use serde_json::{Value, json};
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
 
 use super::{CasePayload, UnreadTableFields};
 use rind_lib::message::Usage;
 use rind_lib::point::contract::types;
 use rind_lib::point::outcome::VerdictChange;
-use rind_lib::point::payload::{
-    Assessment, Decision, FailureReport, ModelRequest, PromptContext, PromptPart, Purpose,
-    ReflectVerdict, Reflection, SessionInfo, SkillInfo, Slice, Source, StopReason, SubagentInfo,
-    TextDelta, Tier, TurnInput, TurnSummary, UsedTool, WireRequest, WireResponse,
-};
+use rind_lib::point::payload::Purpose;
 use rind_lib::tool::registry::ToolRegistry;
 
-fn to_owned_text(text: &str) -> String {
-    text.to_owned()
+/// Payload types of the host, under the names that the WIT contract uses.
+mod p {
+    pub(super) use rind_lib::point::payload::FailureReport as Failure;
+    pub(super) use rind_lib::point::payload::*;
+}
+
+include!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../wit/payloads.in"
+));
+
+/// Default values by record and field.
+static DEFAULTS: LazyLock<Map<String, Value>> =
+    LazyLock::new(|| toml::from_str(include_str!("defaults.toml")).unwrap_or_default());
+
+/// Returns the value of a field of a record that a case omits; `None` if the table has no row for
+/// it.
+fn default_value(record: &str, field: &str) -> Option<Value> {
+    DEFAULTS.get(record)?.get(field).cloned()
 }
 
 macro_rules! name {
@@ -26,27 +42,29 @@ macro_rules! name {
     };
 }
 
-macro_rules! field {
-    ($fields:ident, $field:ident $(as $name:literal)?) => {{
-        let name = name!($field $(as $name)?);
-        $fields.take_field(name)?.ok_or_else(|| format!("`{name}` is missing"))?
-    }};
-    ($fields:ident, $field:ident $(as $name:literal)? = $default:expr) => {
-        $fields.take_field(name!($field $(as $name)?))?.unwrap_or_else(|| $default)
-    };
-}
-
-/// Implements [`CasePayload`] for structs. Fields without a default are required. Fields after
-/// `hidden` are set by the host: a case cannot write them. A case can compare those of them that
-/// are also listed after `shown`.
+/// Implements [`CasePayload`] for the records of the contract. Some have more fields in the host,
+/// which the host sets and a case cannot write; `shown` are those of them that a case can compare.
 macro_rules! records {
-    ($($record:ty { $($field:ident $(as $name:literal)? $(= $default:expr)?),* $(; hidden $($hidden:ident = $value:expr),*)? $(; shown $($also:ident),*)? })*) => {$(
-        impl CasePayload for $record {
+    ($($(#[$doc:meta])* $record:ident { $($(#[$about:meta])* $field:ident $(as $name:literal)?: $type:ty,)* })*) => {
+        $(records!(@record $record { $($field $(as $name)?,)* });)*
+    };
+    // They have a form of their own in cases, in `messages`.
+    (@record ProposedCall $fields:tt) => {};
+    (@record FinishedCall $fields:tt) => {};
+    (@record PromptContext $fields:tt) => { records!(@impl PromptContext $fields shown { parts = Vec::new() }); };
+    (@record TextDelta $fields:tt) => { records!(@impl TextDelta $fields shown { keep = 0 }); };
+    (@record Reflection $fields:tt) => { records!(@impl Reflection $fields shown { verdict = VerdictChange::Keep }); };
+    (@record $record:ident $fields:tt) => { records!(@impl $record $fields shown {}); };
+    (@impl $record:ident { $($field:ident $(as $name:literal)?,)* } shown { $($shown:ident = $value:expr)? }) => {
+        impl CasePayload for p::$record {
             fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
                 let mut fields = UnreadTableFields::from_table(value, tools)?;
                 let record = Self {
-                    $($field: field!(fields, $field $(as $name)? $(= $default)?),)*
-                    $($($hidden: $value,)*)?
+                    $($field: {
+                        let name = name!($field $(as $name)?);
+                        fields.take_field_or_default(name, default_value(stringify!($record), name))?
+                    },)*
+                    $($shown: $value,)?
                 };
                 fields.reject_unknown_fields()?;
                 Ok(record)
@@ -55,46 +73,49 @@ macro_rules! records {
             fn to_case_value(&self) -> Value {
                 json!({
                     $(name!($field $(as $name)?): self.$field.to_case_value(),)*
-                    $($(stringify!($also): self.$also.to_case_value(),)*)?
+                    $(stringify!($shown): self.$shown.to_case_value(),)?
                 })
             }
         }
-    )*};
+    };
+}
+for_each_payload!(records);
+for_each_handle!(records);
+
+impl CasePayload for Usage {
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        let mut fields = UnreadTableFields::from_table(value, tools)?;
+        let usage = Self {
+            input_tokens: fields.take_field_or_default("input_tokens", None)?,
+            output_tokens: fields.take_field_or_default("output_tokens", None)?,
+            cache_read_tokens: fields.take_field_or_default("cache_read_tokens", None)?,
+            cache_write_tokens: fields.take_field_or_default("cache_write_tokens", None)?,
+            estimated: fields.take_field_or_default("estimated", None)?,
+        };
+        fields.reject_unknown_fields()?;
+        Ok(usage)
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self::default())
+    }
+
+    fn to_case_value(&self) -> Value {
+        json!(self)
+    }
 }
 
-records! {
-    SessionInfo { id = to_owned_text("case"), resumed = false, messages = 0_u32, provider = to_owned_text("scripted"), model = to_owned_text("test-model") }
-    TurnInput { text, source = Source::Terminal }
-    Assessment { input, decision = Decision::Direct, confidence = 1.0, reasons = Vec::new() }
-    PromptPart { tier = Tier::Stable, key, source = to_owned_text("host"), text }
-    PromptContext { model = to_owned_text("test-model"), tools = Vec::new(), decision = Decision::Direct; hidden parts = Vec::new(); shown parts }
-    ModelRequest {
-        purpose = Purpose::Step, provider = to_owned_text("scripted"), model = to_owned_text("test-model"), temperature = None, max_tokens = None,
-        tools = Vec::new(), messages = 1_u32, usage = Usage::default().into()
+impl CasePayload for types::Usage {
+    fn from_case_value(value: Value, tools: &ToolRegistry) -> Result<Self, String> {
+        Usage::from_case_value(value, tools).map(Into::into)
     }
-    TextDelta { before = to_owned_text(""), text, is_last = false; hidden keep = 0; shown keep }
-    WireRequest { provider = to_owned_text("scripted"), body }
-    WireResponse {
-        purpose = Purpose::Step, provider = to_owned_text("scripted"), status = 200_u16, latency_ms = 0_u64, usage = Usage::default(), cost_usd = None,
-        model = to_owned_text("test-model"), body = to_owned_text("")
+
+    fn absent() -> Option<Self> {
+        Some(Usage::default().into())
     }
-    UsedTool { name, is_error = false }
-    Reflection {
-        draft, input = to_owned_text(""), tools = Vec::new(), criteria = Vec::new(); hidden verdict = VerdictChange::Keep; shown verdict
-    }
-    ReflectVerdict { draft = to_owned_text(""), continue_because = None }
-    TurnSummary {
-        stop = StopReason::Done, steps = 1_u32, tool_calls = 0_u32, usage = Usage::default(), cost_usd = 0.0,
-        unpriced_tokens = 0_u64, duration_ms = 0_u64, output = to_owned_text("")
-    }
-    Slice { reason = to_owned_text("token-threshold"), messages = Vec::new(), summary = to_owned_text("") }
-    SubagentInfo { id = to_owned_text("subagent-1"), task, answer = to_owned_text(""), is_error = false }
-    SkillInfo {
-        id, trust = to_owned_text("user"), hash = to_owned_text(""), by = to_owned_text("model"), allow = None, deny = Vec::new(), reason = to_owned_text("")
-    }
-    FailureReport { where_ as "where", message, plugin = None }
-    types::Usage {
-        input_tokens = 0_u64, output_tokens = 0_u64, cache_read_tokens = 0_u64, cache_write_tokens = 0_u64, estimated = false
+
+    fn to_case_value(&self) -> Value {
+        Usage::from(*self).to_case_value()
     }
 }
 
@@ -135,5 +156,47 @@ impl CasePayload for VerdictChange {
             Self::Done => json!("done"),
             Self::Again(why) => json!({ "again": why }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Collects the names of the records and of their fields.
+    macro_rules! names {
+        ($($(#[$doc:meta])* $record:ident { $($(#[$about:meta])* $field:ident $(as $name:literal)?: $type:ty,)* })*) => {
+            [$((stringify!($record), vec![$(name!($field $(as $name)?)),*])),*]
+        };
+    }
+
+    #[test]
+    fn every_default_is_of_a_field_and_can_be_read() {
+        let records = [
+            for_each_payload!(names).to_vec(),
+            for_each_handle!(names).to_vec(),
+        ]
+        .concat();
+        assert!(!DEFAULTS.is_empty(), "the table can be read");
+        for (record, fields) in &*DEFAULTS {
+            let known = records.iter().find(|(name, _)| name == record);
+            let (_, known) = known.unwrap_or_else(|| panic!("no payload is named {record}"));
+            for field in fields.as_object().into_iter().flat_map(Map::keys) {
+                assert!(
+                    known.contains(&field.as_str()),
+                    "{record} has no field {field}"
+                );
+            }
+        }
+        let read = |value: Value| p::TurnSummary::from_case_value(value, &ToolRegistry::default());
+        let summary = read(Value::Null).unwrap();
+        assert_eq!((summary.steps, summary.stop), (1, p::StopReason::Done));
+        let error = read(json!({ "usage": { "input": 3 } })).unwrap_err();
+        assert!(
+            error.starts_with("`usage`: unknown field `input`"),
+            "{error}"
+        );
+        let text = p::TurnInput::from_case_value(Value::Null, &ToolRegistry::default());
+        assert_eq!(text.unwrap_err(), "`text` is missing");
     }
 }

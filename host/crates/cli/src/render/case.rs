@@ -123,14 +123,14 @@ pub(in super::super) fn print_folder_without_cases(folder: &Path, plugin: &str) 
     ));
 }
 
-/// Lists the hooks, tools, commands and loops that no case called, and the outcomes that no case
+/// Lists the hooks, tools, commands and loops that no case reached, and the outcomes that no case
 /// produced.
 pub(in super::super) fn show_coverage(plugin: &str, coverage: &PluginCoverage) {
     let never: Vec<&str> = coverage.uncalled_plugin_parts().collect();
     if !never.is_empty() {
         let n_called = coverage.n_plugin_parts() - never.len();
         print_note(&format!(
-            "{plugin}: the cases call {n_called} of its {} hooks, tools, commands and loops; no case calls {}",
+            "{plugin}: the cases reach {n_called} of its {} hooks, tools, commands and loops; no case reaches {}",
             coverage.n_plugin_parts(),
             never.join(", ")
         ));
