@@ -151,10 +151,8 @@ impl CompileCache {
             return opened;
         }
         tracing::warn!(%source, folder = %folder.display(), "no cache of native code: plugins are compiled at every start");
-        let temporary = TemporaryFolder::new(TEMPORARY_PREFIX).map_err(Error::io(
-            "create a temporary cache in",
-            std::env::temp_dir(),
-        ))?;
+        let temporary = TemporaryFolder::new(TEMPORARY_PREFIX)
+            .map_err(Error::io("create a temporary folder in place of", folder))?;
         let path = temporary.path();
         let cache = Self::open_cache(&path.join("code"), &path.join("key"))?;
         Ok(Self {

@@ -12,19 +12,22 @@ use crate::lock::lock;
 #[derive(Debug, Default)]
 pub(crate) struct HookQuarantine {
     dropped: Mutex<HashMap<(Arc<str>, String), String>>,
+    /// Whether `dropped` is empty; written only while `dropped` is locked.
     is_empty: AtomicBool,
 }
 
 impl HookQuarantine {
     /// Enables all disabled hooks again, at the start of a turn.
     pub(crate) fn clear_quarantine(&self) {
-        lock(&self.dropped).clear();
+        let mut dropped = lock(&self.dropped);
+        dropped.clear();
         self.is_empty.store(true, Ordering::Release);
     }
 
     /// Disables a hook for the rest of the turn.
     pub(crate) fn quarantine_hook(&self, plugin: &Arc<str>, point: &str, why: String) {
-        lock(&self.dropped)
+        let mut dropped = lock(&self.dropped);
+        dropped
             .entry((plugin.clone(), point.to_owned()))
             .or_insert(why);
         self.is_empty.store(false, Ordering::Release);
@@ -32,7 +35,9 @@ impl HookQuarantine {
 
     /// Removes every hook of a plugin from the quarantine.
     pub(crate) fn forget_plugin(&self, plugin: &str) {
-        lock(&self.dropped).retain(|(dropped, _), _| &**dropped != plugin);
+        let mut dropped = lock(&self.dropped);
+        dropped.retain(|(dropped, _), _| &**dropped != plugin);
+        self.is_empty.store(dropped.is_empty(), Ordering::Release);
     }
 
     /// Returns the reason why a hook is quarantined, if it is.

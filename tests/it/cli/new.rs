@@ -225,6 +225,13 @@ fn plugins_in_rust_share_one_compiled_sdk_and_have_the_same_bytes_in_two_folders
         .filter(|line| line.contains("Compiling"))
         .collect();
     assert_eq!(compiled.len(), 1, "{said}");
+    // So does a plugin whose manifest has no `[workspace]`.
+    let manifest = one.join("gate/Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace("[workspace]", "")).unwrap();
+    let said = run(&["plugin", "build", "."], &one.join("gate"));
+    assert!(!said.contains("Compiling serde"), "{said}");
+    assert!(!one.join("gate/target").exists());
 
     // A source with changed content is rebuilt even if its modification time is older than the
     // build, and the build in the other folder is not affected.

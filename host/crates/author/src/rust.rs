@@ -18,6 +18,7 @@ use super::build::{BuildOptions, BuildReport, Progress, store_component};
 use super::compilation::{BuildMachine, PROFILE};
 use super::folder::{PluginFolder, PluginLanguage};
 use super::shared::SharedTarget;
+use super::sources::find_patched_folders;
 use super::target::TARGET;
 use super::{BuildError, cargo_config, toolchain};
 use rind_lib::lock::lock;
@@ -281,6 +282,13 @@ struct CargoMetadata {
 #[derive(Deserialize)]
 struct CargoPackage {
     manifest_path: PathBuf,
+    dependencies: Vec<CargoDependency>,
+}
+
+#[derive(Deserialize)]
+struct CargoDependency {
+    /// Folder of the dependency, if it is on this machine.
+    path: Option<PathBuf>,
 }
 
 /// Runs `cargo metadata` for a workspace; `None` if it fails.
@@ -300,8 +308,8 @@ impl CargoMetadata {
     }
 
     /// Returns the folder of the plugin's SDK if the plugin can be compiled in a shared target
-    /// directory; `None` otherwise. The workspace must contain only the plugin and an SDK that Rind
-    /// unpacked, and no setting of cargo may choose a target directory.
+    /// directory; `None` otherwise. The plugin must have its own workspace and depend, by path, only
+    /// on an SDK that Rind unpacked, and no setting of cargo may choose a target directory.
     fn shared_sdk_folder(
         &self,
         workspace: &Path,
@@ -321,14 +329,23 @@ impl CargoMetadata {
         {
             return None;
         }
+        // A folder that `[patch]` names could have the same path within another plugin.
+        let patched = find_patched_folders(plugin, workspace).ok()?;
+        if !patched.is_empty() {
+            return None;
+        }
         let mut sdk = None;
         for package in &self.packages {
-            if package.manifest_path == plugin.cargo_manifest() {
-                continue;
+            // The SDK is among the packages only if the plugin's `Cargo.toml` has `[workspace]`.
+            let is_plugin = package.manifest_path == plugin.cargo_manifest();
+            let named = package.dependencies.iter();
+            let named = named.filter_map(|dependency| dependency.path.as_ref());
+            let own = (!is_plugin).then_some(&package.manifest_path);
+            for path in own.into_iter().chain(named) {
+                let real = path.canonicalize().ok()?;
+                let below = real.strip_prefix(&sdks).ok()?;
+                sdk = Some(sdks.join(below.components().next()?));
             }
-            let real = package.manifest_path.canonicalize().ok()?;
-            let below = real.strip_prefix(&sdks).ok()?;
-            sdk = Some(sdks.join(below.components().next()?));
         }
         sdk
     }

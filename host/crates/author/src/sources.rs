@@ -172,7 +172,7 @@ async fn read_metadata(
 }
 
 /// Returns the directories to which the workspace's `[patch]` sections redirect dependencies.
-fn find_patched_folders(
+pub(super) fn find_patched_folders(
     plugin: &PluginFolder,
     workspace: &Path,
 ) -> Result<Vec<PathBuf>, BuildError> {

@@ -154,7 +154,7 @@ impl ServerLink {
             None => {
                 if state.n_starts == MAX_STARTS {
                     return Err(format!(
-                        "was started {MAX_STARTS} times in this session and ended each time"
+                        "did not stay connected: {MAX_STARTS} connections in this session failed or ended"
                     ));
                 }
                 state.n_starts += 1;
