@@ -162,7 +162,7 @@ fn a_server_that_does_not_stay_is_not_started_without_end() {
     let found = results(&turn(&rind));
     assert_eq!(found.len(), 7);
     assert!(
-        found[6].contains("was started 4 times in this session"),
+        found[6].contains("did not stay connected: 4 connections in this session failed or ended"),
         "{found:?}"
     );
     let starts = noted(&rind).iter().filter(|line| *line == "start").count();
