@@ -10,7 +10,7 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -146,11 +146,13 @@ impl CompileCache {
         let Err(Error::Io { source, .. }) = &opened else {
             return opened;
         };
-        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-        if !matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem) {
+        if !matches!(
+            source.kind(),
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+        ) {
             return opened;
         }
-        tracing::warn!(%source, folder = %folder.display(), "no cache of native code: plugins are compiled at every start");
+        tracing::warn!(%source, folder = %folder.display(), "no cache of native code: plugins that are not part of the program are compiled at every start");
         let temporary = TemporaryFolder::new(TEMPORARY_PREFIX)
             .map_err(Error::io("create a temporary folder in place of", folder))?;
         let path = temporary.path();
@@ -340,7 +342,7 @@ fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
 fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
     match fs::read(path) {
         Ok(bytes) => Ok(<[u8; 32]>::try_from(bytes).ok()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("read", path)(e)),
     }
 }
@@ -359,7 +361,7 @@ fn create_cache_key_file(path: &Path) -> Result<(), Error> {
             .persist(path)
             .map(drop)
             .map_err(|e| Error::io("write", path)(e.error)),
-        Err(e) if e.error.kind() != std::io::ErrorKind::AlreadyExists => {
+        Err(e) if e.error.kind() != ErrorKind::AlreadyExists => {
             Err(Error::io("write", path)(e.error))
         }
         _ => Ok(()),
@@ -385,7 +387,7 @@ mod tests {
         };
         let (temporary, _) = is_temporary(folder.path()).unwrap();
         assert!(!temporary);
-        // Nobody can create folders there, not even root.
+        // Even root cannot create folders there.
         let (temporary, folder) = is_temporary(Path::new("/sys/rind")).unwrap();
         assert!(temporary);
         assert!(!folder.exists(), "the folder is removed with the cache");

@@ -308,8 +308,9 @@ impl CargoMetadata {
     }
 
     /// Returns the folder of the plugin's SDK if the plugin can be compiled in a shared target
-    /// directory; `None` otherwise. The plugin must have its own workspace and depend, by path, only
-    /// on an SDK that Rind unpacked, and no setting of cargo may choose a target directory.
+    /// directory; `None` otherwise. The plugin must have its own workspace. The only crate in the
+    /// workspace's folder that it depends on must be an SDK that Rind unpacked. No setting of cargo
+    /// may choose a target directory.
     fn shared_sdk_folder(
         &self,
         workspace: &Path,
@@ -338,10 +339,12 @@ impl CargoMetadata {
         for package in &self.packages {
             // The SDK is among the packages only if the plugin's `Cargo.toml` has `[workspace]`.
             let is_plugin = package.manifest_path == plugin.cargo_manifest();
-            let named = package.dependencies.iter();
-            let named = named.filter_map(|dependency| dependency.path.as_ref());
             let own = (!is_plugin).then_some(&package.manifest_path);
-            for path in own.into_iter().chain(named) {
+            let dependencies = package.dependencies.iter();
+            let folders = dependencies.filter_map(|dependency| dependency.path.as_ref());
+            // Outside of the workspace, the whole path is a part of the name of artifacts.
+            let inside = folders.filter(|folder| folder.starts_with(workspace));
+            for path in own.into_iter().chain(inside) {
                 let real = path.canonicalize().ok()?;
                 let below = real.strip_prefix(&sdks).ok()?;
                 sdk = Some(sdks.join(below.components().next()?));

@@ -2,10 +2,10 @@
 //! once and not for each plugin.
 //!
 //! There is one directory per toolchain and version of the SDK, below the cache directory. Only a
-//! plugin that has its own workspace, and no path dependency but an SDK that Rind unpacked, is
-//! compiled there: cargo names the artifacts of path dependencies by their path within the
-//! workspace, so helper crates of two plugins would overwrite each other's artifacts. Settings of
-//! cargo and of the environment take precedence.
+//! plugin that has its own workspace, with no other crate in it than an SDK that Rind unpacked, is
+//! compiled there: cargo names the artifacts of such crates by their path within the workspace, so
+//! helper crates of two plugins would overwrite each other's artifacts. Settings of cargo and of the
+//! environment take precedence.
 //!
 //! Start from [`SharedTarget::open`].
 

@@ -31,6 +31,10 @@ const ENUMS: &str = "\
 macro_rules! for_each_enum {
 ";
 
+/// Begin and end of each macro's body.
+const OPEN: &str = "    ($m:ident) => {\n        $m! {\n";
+const CLOSE: &str = "        }\n    };\n}\n";
+
 /// Fields that a handle reads in parts: resource, field, type and docs of the whole. Other functions
 /// with parameters, and the sizes, give nothing that these fields do not have.
 const READ_IN_PARTS: [(&str, &str, &str, &str); 4] = [
@@ -101,10 +105,7 @@ pub(super) fn files(contract: &Contract) -> Vec<(String, String)> {
     ]
 }
 
-const OPEN: &str = "    ($m:ident) => {\n        $m! {\n";
-const CLOSE: &str = "        }\n    };\n}\n";
-
-/// One field of a record.
+/// Field of a record or of a handle, as the tables have it.
 struct Row {
     docs: String,
     name: String,

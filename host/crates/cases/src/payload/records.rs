@@ -48,7 +48,7 @@ macro_rules! records {
     ($($(#[$doc:meta])* $record:ident { $($(#[$about:meta])* $field:ident $(as $name:literal)?: $type:ty,)* })*) => {
         $(records!(@record $record { $($field $(as $name)?,)* });)*
     };
-    // They have a form of their own in cases, in `messages`.
+    // Calls have another form in cases, which `messages` defines.
     (@record ProposedCall $fields:tt) => {};
     (@record FinishedCall $fields:tt) => {};
     (@record PromptContext $fields:tt) => { records!(@impl PromptContext $fields shown { parts = Vec::new() }); };
