@@ -17,7 +17,7 @@ pub(crate) const PROFILE: &str = "plugin";
 
 /// Settings of the profile. They are passed on the command line, so that every crate gets them
 /// without declaring the profile.
-const PROFILE_SETTINGS: [&str; 8] = [
+const PROFILE_SETTINGS: [&str; 10] = [
     "inherits=\"release\"",
     // Components are stripped anyway.
     "debug=false",
@@ -26,8 +26,10 @@ const PROFILE_SETTINGS: [&str; 8] = [
     "codegen-units=1",
     "strip=true",
     "panic=\"abort\"",
-    // Macros run on this machine and are not part of a component, so compile them fast: with a
-    // single codegen unit.
+    // Macros run on this machine and are not part of a component, so compile them fast: without
+    // optimization and with a single codegen unit.
+    "build-override.opt-level=0",
+    "build-override.debug=false",
     "build-override.codegen-units=1",
 ];
 

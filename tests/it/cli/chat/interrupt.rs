@@ -81,10 +81,12 @@ fn ctrl_c_at_any_moment_ends_what_runs_and_loses_nothing() {
         };
         terminal.sees("/help");
         for keys in keys {
-            if *keys == "v\r" {
-                // Waits for the question, because `v` typed earlier would be a message to the
-                // model.
-                terminal.sees("[n]o and why");
+            match *keys {
+                // `v` typed before the question would be a message to the model.
+                "v\r" => _ = terminal.sees("[n]o and why"),
+                // Typed before the first request, it would be part of this request.
+                "steering\r" => _ = terminal.sees("waiting for the model"),
+                _ => {}
             }
             terminal.keys(keys).waits(30);
         }
